@@ -1,0 +1,1 @@
+"""How it runs: one process per GPU pulls work, batches it, generates, stores and publishes."""

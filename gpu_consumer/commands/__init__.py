@@ -1,0 +1,1 @@
+"""The sub-commands of `kiln` that belong to the GPU consumer."""

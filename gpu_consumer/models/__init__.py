@@ -1,0 +1,1 @@
+"""Model folders: their digests, loading, and the tiny ones made in code."""

@@ -1,0 +1,1 @@
+"""Artifacts and outcomes in object storage: s3:// and file://, one contract."""

@@ -1,0 +1,1 @@
+"""Where it runs: the development broker, pools, tenants and configurations."""

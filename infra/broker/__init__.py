@@ -1,0 +1,1 @@
+"""A real Apache Kafka for development, demo and tests."""

@@ -1,0 +1,1 @@
+"""What is said: events, configurations, topics and their codec. Imports nothing of ours."""
