@@ -1,0 +1,86 @@
+"""Pools of GPU consumers and the tenants they serve, as infra/pools.yaml and infra/tenants.yaml declare them."""
+
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from schemas.errors import CatalogueError
+from schemas.names import Tenant
+
+
+class Pool(BaseModel):
+    """GPU consumers on one GPU product. All its lanes have the same number of partitions."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    gpu_product: str
+    vram_bytes: Annotated[int, Field(gt=0)]
+    price_usd_per_hour: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    replicas_min: Annotated[int, Field(ge=0)] = 0
+    replicas_max: Annotated[int, Field(ge=1)] = 4
+    partitions: Annotated[int, Field(ge=1, le=2048)] = 8
+
+    @model_validator(mode="after")
+    def _room_for_every_replica(self) -> "Pool":
+        if self.partitions < 2 * self.replicas_max:
+            raise ValueError(
+                f"partitions is {self.partitions}; it must be at least 2 x replicas_max = {2 * self.replicas_max}"
+            )
+        if self.replicas_min > self.replicas_max:
+            raise ValueError("replicas_min is above replicas_max; lower it")
+        return self
+
+
+class Pools(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    pools: dict[Annotated[str, Field(pattern=r"^[a-z0-9-]{1,40}$")], Pool]
+
+
+class Quota(BaseModel):
+    """A token bucket in requests: `burst` at once, `per_second` on the long run."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    per_second: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
+    burst: Annotated[float, Field(ge=1, le=1e9, allow_inf_nan=False)]
+
+
+class Tenants(BaseModel):
+    """Quotas by tenant. Without a default a tenant that is not listed is refused as unknown."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    default: Quota | None = None
+    tenants: dict[Tenant, Quota] = Field(default_factory=dict)
+
+    def quota_of(self, tenant: str) -> Quota | None:
+        return self.tenants.get(tenant, self.default)
+
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def _load(model: type[_Model], path: Path) -> _Model:
+    try:
+        return model.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except FileNotFoundError as error:
+        raise CatalogueError(f"{path} does not exist; create it or point the setting at the right file") from error
+    except ValidationError as error:
+        detail = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in detail["loc"])
+        raise CatalogueError(f"{path.name}: {where}: {detail['msg']}") from error
+    except yaml.YAMLError as error:
+        raise CatalogueError(f"{path.name} is no YAML: {error}") from error
+
+
+def load_pools(path: Path) -> Pools:
+    """Raises CatalogueError with the first thing wrong in the file."""
+    return _load(Pools, path)
+
+
+def load_tenants(path: Path) -> Tenants:
+    """Raises CatalogueError with the first thing wrong in the file."""
+    return _load(Tenants, path)

@@ -1,0 +1,122 @@
+"""The catalogue: every topic, group and transactional id of a deployment, from its prefix, pools and settings."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from schemas.pools import Pools
+from schemas.request import LANES
+
+_HOUR_MS = 3_600_000
+_DAY_MS = 24 * _HOUR_MS
+REQUEST_BYTES_MAX = 1 << 20
+RECORD_BYTES_MAX = 4 << 20  # a decision carries the whole work item, and that the whole prompt
+
+
+class TopicSettings(BaseSettings):
+    """What the catalogue is made from. Every process of a deployment must have the same."""
+
+    model_config = SettingsConfigDict(env_prefix="KILN_TOPICS_", frozen=True)
+
+    prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,60}$")] = Field(
+        default="kiln", description="First part of every topic, group and transactional id of this deployment."
+    )
+    requests_partitions: Annotated[int, Field(ge=1, le=2048)] = Field(
+        default=4, description="Of requests, decisions, tenants and results. Fixed at the birth of the deployment."
+    )
+    requests_retention_ms: Annotated[int, Field(gt=0)] = 7 * _DAY_MS
+    decisions_retention_ms: Annotated[int, Field(gt=0)] = Field(
+        default=7 * _DAY_MS, description="Above the dedupe window and above the longest outage of admission."
+    )
+    work_retention_ms: Annotated[int, Field(gt=0)] = Field(
+        default=30 * _DAY_MS, description="Far above the worst backlog: what expires here is lost."
+    )
+    results_retention_ms: Annotated[int, Field(gt=0)] = 7 * _DAY_MS
+    dead_letters_retention_ms: Annotated[int, Field(gt=0)] = 30 * _DAY_MS
+    progress_retention_ms: Annotated[int, Field(gt=0)] = _HOUR_MS
+    cancels_retention_ms: Annotated[int, Field(gt=0)] = Field(
+        default=30 * _DAY_MS, description="Above the longest deadline."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """A topic as it must be."""
+
+    name: str
+    partitions: int
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+def _deleted(retention_ms: int, bytes_max: int = RECORD_BYTES_MAX) -> dict[str, str]:
+    return {"cleanup.policy": "delete", "retention.ms": str(retention_ms), "max.message.bytes": str(bytes_max)}
+
+
+_COMPACTED = {
+    "cleanup.policy": "compact",
+    "max.message.bytes": str(RECORD_BYTES_MAX),
+    "segment.ms": str(_HOUR_MS),
+    "min.cleanable.dirty.ratio": "0.1",
+}
+
+
+class Catalogue:
+    """Names and settings of everything in Kafka that belongs to one deployment."""
+
+    def __init__(self, settings: TopicSettings, pools: Pools) -> None:
+        self.settings = settings
+        self.pools = pools.pools
+        prefix = settings.prefix
+        self.requests = f"{prefix}.requests"
+        self.decisions = f"{prefix}.decisions"
+        self.tenants = f"{prefix}.tenants"
+        self.results = f"{prefix}.results"
+        self.dead_letters = f"{prefix}.dead-letters"
+        self.progress = f"{prefix}.progress"
+        self.cancels = f"{prefix}.cancels"
+        self.control = f"{prefix}.control"
+        self.observations = f"{prefix}.observations"
+        self.admission_group = f"{prefix}.admission"
+
+    @property
+    def requests_partitions(self) -> int:
+        return self.settings.requests_partitions
+
+    def work(self, pool: str, lane: str) -> str:
+        return f"{self.settings.prefix}.work.{pool}.{lane}"
+
+    def ledger(self, pool: str) -> str:
+        return f"{self.settings.prefix}.ledger.{pool}"
+
+    def gpu_group(self, pool: str) -> str:
+        return f"{self.settings.prefix}.gpu.{pool}"
+
+    def admission_transactional_id(self, partition: int) -> str:
+        """Named after the input partition, so that a new owner fences the former one (case AIO-10)."""
+        return f"{self.settings.prefix}.admission.{partition}"
+
+    def gpu_transactional_id(self, pool: str, index: int) -> str:
+        return f"{self.settings.prefix}.gpu.{pool}.{index}"
+
+    def specs(self) -> Iterator[TopicSpec]:
+        """Every topic, in the order in which they are created."""
+        s, home = self.settings, self.settings.requests_partitions
+        appended = {"message.timestamp.type": "LogAppendTime"}
+        yield TopicSpec(self.requests, home, _deleted(s.requests_retention_ms, REQUEST_BYTES_MAX) | appended)
+        yield TopicSpec(self.decisions, home, _deleted(s.decisions_retention_ms))
+        yield TopicSpec(self.tenants, home, _COMPACTED)
+        yield TopicSpec(self.results, home, _deleted(s.results_retention_ms))
+        yield TopicSpec(self.dead_letters, 1, _deleted(s.dead_letters_retention_ms))
+        yield TopicSpec(self.progress, home, _deleted(s.progress_retention_ms))
+        yield TopicSpec(
+            self.cancels, 1, _deleted(s.cancels_retention_ms) | {"cleanup.policy": "compact,delete"} | appended
+        )
+        yield TopicSpec(self.control, 1, _COMPACTED)
+        yield TopicSpec(self.observations, 1, _COMPACTED)
+        for name, pool in self.pools.items():
+            for lane in LANES:
+                yield TopicSpec(self.work(name, lane), pool.partitions, _deleted(s.work_retention_ms))
+            yield TopicSpec(self.ledger(name), pool.partitions, _COMPACTED)

@@ -1,0 +1,64 @@
+"""What admission asks of a GPU consumer: one WorkItem a record of work.<pool>.<lane>, keyed by its job id.
+
+The headers of a work record never change form, so that a consumer of any version can hold what it cannot read yet.
+"""
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from schemas.codec import decode_object
+from schemas.config import GenerationConfig
+from schemas.errors import Undecodable, UnknownVersion
+from schemas.request import Lane
+
+HEADER_JOB = "kiln-job"
+HEADER_DEADLINE_MS = "kiln-deadline-ms"
+HEADER_SCHEMA = "kiln-schema"
+
+
+class WorkItem(BaseModel):
+    """Everything a GPU consumer needs: it looks nothing up elsewhere, so that a later change cannot reach it."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    schema_version: Literal[1] = 1
+    job_id: str
+    tenant: str
+    request_id: str
+    retry_of: str | None = None
+    prompt: str
+    negative_prompt: str = ""
+    config: GenerationConfig
+    config_hash: str
+    seed: int = Field(description="Of the first picture; picture k is drawn with seed + k.")
+    images: int
+    lane: Lane
+    deadline: datetime
+    results_partition: int
+    price_gpu_seconds: float
+    accepted_at: datetime
+    metadata: dict[str, str] = Field(default_factory=dict)
+
+    def headers(self) -> tuple[tuple[str, bytes], ...]:
+        deadline_ms = str(int(self.deadline.timestamp() * 1000))
+        return (
+            (HEADER_JOB, self.job_id.encode()),
+            (HEADER_DEADLINE_MS, deadline_ms.encode()),
+            (HEADER_SCHEMA, str(self.schema_version).encode()),
+        )
+
+
+def decode_work(data: bytes) -> WorkItem:
+    """Read a work item. Raises UnknownVersion where a newer admission wrote it, Undecodable on anything else."""
+    body = decode_object(data)
+    version = body.get("schema_version", 1)
+    if version != 1:
+        raise UnknownVersion(f"work item of schema version {version}; this consumer reads version 1: upgrade it")
+    try:
+        return WorkItem.model_validate(body)
+    except ValidationError as error:
+        detail = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(str(part) for part in detail["loc"])
+        raise Undecodable(f"work item: {field}: {detail['msg']}") from error
