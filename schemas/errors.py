@@ -15,3 +15,11 @@ class UnknownVersion(SchemaError):
 
 class CatalogueError(SchemaError):
     """A file of configurations, pools or tenants is wrong. The process must not start."""
+
+
+class CommandError(Exception):
+    """A sentence for the person at the terminal, with the cure in it; `code` is the exit status."""
+
+    def __init__(self, sentence: str, code: int = 1) -> None:
+        super().__init__(sentence)
+        self.code = code

@@ -1,0 +1,52 @@
+# Two commands need nothing but Python 3.11+ and make beforehand: `make demo` and `make test`.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup lock demo test check fault-smoke soak bench-pipeline clean
+
+help: ## list the commands
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+setup: $(READY) ## install everything that is locked, with its hashes, into .venv
+
+# The stamp is written last: an interrupted set-up starts again and finds what it had already downloaded.
+$(READY): infra/bootstrap.lock infra/requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "promptkiln needs Python 3.11 or newer; set PYTHON=")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r infra/bootstrap.lock
+	VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --require-hashes --compile-bytecode -r infra/requirements.lock
+	VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+lock: $(READY) ## solve the dependencies again and write their hashes
+	$(BIN)/uv pip compile pyproject.toml --group dev --extra gpu --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --no-header --output-file infra/requirements.lock
+
+demo: $(READY) ## the main job: broker, admission, two GPU consumers, 60 prompts, a contact sheet
+	$(BIN)/kiln demo
+
+check: $(READY) ## style, types and import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/kiln configs check
+
+test: $(READY) ## unit, property, contract and integration tests on a real Kafka
+	$(BIN)/pytest tests/unit tests/property tests/contract tests/integration
+
+fault-smoke: $(READY) ## 200 requests under SIGKILL, freezes and a reset of both groups (SEED=n replays)
+	$(BIN)/python -m tests.fault.smoke $(if $(SEED),--seed $(SEED))
+
+soak: $(READY) ## fault-smoke again and again, with new seeds (ROUNDS=n)
+	$(BIN)/python -m tests.fault.smoke --rounds $(or $(ROUNDS),10)
+
+bench-pipeline: $(READY) ## events a second and latency end to end, beside a raw copy loop
+	$(BIN)/python -m tests.benchmarks.pipeline
+
+clean: ## remove what was made here: .kiln and .venv
+	rm -rf .kiln $(VENV)
