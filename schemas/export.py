@@ -1,0 +1,103 @@
+"""JSON Schema of every event, and one AsyncAPI 3 document that says on which channel each travels.
+
+Source: AsyncAPI 3.0 (channels, operations, messages as separate maps), JSON Schema 2020-12 as pydantic writes it.
+"""
+
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from schemas.decision import Decision
+from schemas.outcome import Outcome
+from schemas.request import GenerationRequest
+from schemas.result import GenerationResult
+from schemas.tenancy import Cursor, Outstanding, TenantRecord
+from schemas.topics import Catalogue
+from schemas.work import WorkItem
+
+_EVENTS: dict[str, Any] = {
+    "GenerationRequest": GenerationRequest,
+    "Decision": Decision,
+    "WorkItem": WorkItem,
+    "GenerationResult": GenerationResult,
+    "Outcome": Outcome,
+    "TenantRecord": TenantRecord,
+    "Outstanding": Outstanding,
+    "Cursor": Cursor,
+}
+
+
+def json_schemas() -> dict[str, dict[str, Any]]:
+    """Event name -> its JSON Schema, as a reader validates it."""
+    return {name: TypeAdapter(event).json_schema(mode="validation") for name, event in _EVENTS.items()}
+
+
+def _channel(address: str, description: str, *messages: str) -> dict[str, Any]:
+    return {
+        "address": address,
+        "description": description,
+        "messages": {name: {"$ref": f"#/components/messages/{name}"} for name in messages},
+    }
+
+
+def _operation(action: str, channel: str, summary: str) -> dict[str, Any]:
+    return {"action": action, "channel": {"$ref": f"#/channels/{channel}"}, "summary": summary}
+
+
+def asyncapi(catalogue: Catalogue, version: str) -> dict[str, Any]:
+    """The AsyncAPI 3 document of a deployment. `send` and `receive` are promptkiln's own, as the standard has it."""
+    channels = {
+        "requests": _channel(catalogue.requests, "What producers ask for, keyed by tenant.", "GenerationRequest"),
+        "results": _channel(
+            catalogue.results,
+            "How each request ended, exactly once for a reader with isolation.level=read_committed; keyed by tenant.",
+            "GenerationResult",
+        ),
+        "decisions": _channel(catalogue.decisions, "What admission decided, keyed by tenant/request-id.", "Decision"),
+        "tenants": _channel(
+            catalogue.tenants, "Admission's own memory, compacted.", "TenantRecord", "Outstanding", "Cursor"
+        ),
+        "deadLetters": _channel(catalogue.dead_letters, "Original bytes; the reason stands in kiln-* headers."),
+    }
+    for pool in catalogue.pools:
+        channels[f"work-{pool}"] = _channel(
+            catalogue.work(pool, "{lane}"), "Accepted work, keyed by job id.", "WorkItem"
+        ) | {"parameters": {"lane": {"enum": ["interactive", "standard", "bulk"]}}}
+    schemas = json_schemas()
+    return {
+        "asyncapi": "3.0.0",
+        "info": {
+            "title": "promptkiln",
+            "version": version,
+            "description": "Prompt events in, pictures and short videos out.",
+            "license": {"name": "Apache-2.0"},
+        },
+        "defaultContentType": "application/json",
+        "channels": channels,
+        "operations": {
+            "receiveRequest": _operation("receive", "requests", "Ask for pictures."),
+            "sendResult": _operation("send", "results", "Learn how a request ended."),
+            "sendDeadLetter": _operation("send", "deadLetters", "See what could not be read."),
+        },
+        "components": {
+            "messages": {name: {"name": name, "payload": {"$ref": f"#/components/schemas/{name}"}} for name in schemas},
+            "schemas": {name: _inlined(name, schema) for name, schema in schemas.items()},
+        },
+    }
+
+
+def _inlined(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with its local references made absolute within the document."""
+
+    def rewrite(node: Any) -> Any:
+        if isinstance(node, dict):
+            return {
+                key: value.replace("#/$defs/", f"#/components/schemas/{name}/$defs/")
+                if isinstance(value, str) and value.startswith("#/$defs/")
+                else rewrite(value)
+                for key, value in node.items()
+            }
+        return [rewrite(each) for each in node] if isinstance(node, list) else node
+
+    rewritten: dict[str, Any] = rewrite(schema)
+    return rewritten

@@ -1,0 +1,33 @@
+"""Where this deployment's declarations are, and what they say: topics, pools, tenants, configurations."""
+
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from schemas.catalogue import ConfigCatalogue, load_configs
+from schemas.pools import Pools, Tenants, load_pools, load_tenants
+from schemas.topics import Catalogue, TopicSettings
+
+
+class DeploymentSettings(BaseSettings):
+    """The files that every process of a deployment reads alike."""
+
+    model_config = SettingsConfigDict(env_prefix="KILN_", frozen=True)
+
+    configs: Path = Field(default=Path("infra/configs"), description="Folder of configurations and their lock.")
+    pools: Path = Field(default=Path("infra/pools.yaml"), description="The pools of GPU consumers.")
+    tenants: Path = Field(default=Path("infra/tenants.yaml"), description="The tenants and their quotas.")
+
+    def load_pools(self) -> Pools:
+        return load_pools(self.pools)
+
+    def load_tenants(self) -> Tenants:
+        return load_tenants(self.tenants)
+
+    def load_configs(self) -> ConfigCatalogue:
+        return load_configs(self.configs)
+
+    def catalogue(self) -> Catalogue:
+        """The catalogue of topics. Raises CatalogueError where the pools cannot be read."""
+        return Catalogue(TopicSettings(), self.load_pools())
