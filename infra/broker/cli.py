@@ -1,7 +1,5 @@
 """`kiln broker`: the development broker from the command line."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -9,7 +7,6 @@ from rich.console import Console
 from rich.table import Table
 
 from infra.broker import server
-from infra.broker.errors import BrokerError
 from infra.broker.server import State
 from infra.broker.settings import BrokerSettings
 
@@ -34,20 +31,19 @@ def up(
     """
     if brokers == 2:
         raise typer.BadParameter("two cannot outvote one that is lost; take 1 or 3", param_hint="--brokers")
-    with _sentences():
-        started = server.up(BrokerSettings(), _err, brokers=brokers)
-        if started.already_running:
-            _out.print(f"The broker runs already at [bold]{started.bootstrap}[/].")
-        else:
-            _out.print(f"The broker runs at [bold]{started.bootstrap}[/], ready after {started.seconds:.1f} s.")
+    started = server.up(BrokerSettings(), _err, brokers=brokers)
+    if started.already_running:
+        _out.print(f"The broker runs already at [bold]{started.bootstrap}[/].", soft_wrap=True)
+    else:
+        ready = f"ready after {started.seconds:.1f} s"
+        _out.print(f"The broker runs at [bold]{started.bootstrap}[/], {ready}.", soft_wrap=True)
 
 
 @app.command()
 def down() -> None:
     """Stop the broker and keep its data. Exits 0, also when none ran."""
-    with _sentences():
-        stopped = server.down(BrokerSettings())
-        _out.print("The broker is stopped; its data is kept." if stopped else "No broker runs.")
+    stopped = server.down(BrokerSettings())
+    _out.print("The broker is stopped; its data is kept." if stopped else "No broker runs.")
 
 
 @app.command()
@@ -57,8 +53,7 @@ def status() -> None:
     Exits 0 when it does, 1 when a process is gone without `down`, 3 when it is stopped, 4 when it lives and
     acknowledges nothing.
     """
-    with _sentences():
-        found = server.status(BrokerSettings())
+    found = server.status(BrokerSettings())
     _out.print(found.sentence, soft_wrap=True)
     if found.pids:
         table = Table.grid(padding=(0, 2))
@@ -67,12 +62,3 @@ def status() -> None:
             table.add_row("memory", f"{found.resident_bytes / (1 << 20):.0f} MiB")
         _out.print(table)
     raise typer.Exit(_EXIT_CODES[found.state])
-
-
-@contextmanager
-def _sentences() -> Iterator[None]:
-    try:
-        yield
-    except BrokerError as error:
-        _err.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
-        raise typer.Exit(1) from error

@@ -1,7 +1,9 @@
 """Errors of the development broker. Each message is one sentence with its cure."""
 
+from schemas.errors import CommandError
 
-class BrokerError(Exception):
+
+class BrokerError(CommandError):
     """Base of this package: the broker could not be started, asked or stopped. Show the sentence and stop."""
 
 

@@ -1,0 +1,137 @@
+"""Apply the catalogue to a cluster, and say where the cluster differs from it. Nothing here alters or deletes."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Protocol
+
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.client import AIOKafkaClient
+from aiokafka.errors import TopicAlreadyExistsError, for_code
+from aiokafka.protocol.metadata import MetadataRequest
+
+from schemas.errors import CommandError
+from schemas.topics import TopicSpec
+from streams.kafka.drift import Observed, drift, min_in_sync
+from streams.kafka.settings import KafkaSettings
+
+_LEADER_SECONDS = 30.0
+_POLL_SECONDS = 0.05
+_REPLICATION_MAX = 3  # what is lost with three brokers at once is not worth a fourth copy
+
+
+class TopicsError(CommandError):
+    """The cluster refused a topic, or did not lead it in time."""
+
+
+class HasSpecs(Protocol):
+    """The catalogue, or a part of it."""
+
+    def specs(self) -> Iterable[TopicSpec]: ...
+
+
+async def create_topics(kafka: KafkaSettings, catalogue: HasSpecs, *, replication: int | None = None) -> Sequence[str]:
+    """Create the topics that are missing and leave the others as they are. Returns the names of the new ones, once
+    every broker knows a leader of every partition of the whole catalogue.
+
+    `replication` None means as many as there are brokers, three at most. Raises TopicsError where the cluster refuses
+    or does not get ready in time, KafkaError where it cannot be reached.
+    """
+    specs = list(catalogue.specs())
+    async with _admin(kafka) as admin:
+        replication = replication or await _usual_replication(admin)
+        present = set(await admin.list_topics())
+        missing = [spec for spec in specs if spec.name not in present]
+        created = await _create(admin, missing, replication) if missing else []
+    await wait_led(kafka, [spec.name for spec in specs])
+    return created
+
+
+async def check_topics(kafka: KafkaSettings, catalogue: HasSpecs, *, replication: int | None = None) -> list[str]:
+    """One sentence for each way in which the cluster differs from the catalogue; empty where it does not. Raises
+    KafkaError where the cluster cannot be reached."""
+    async with _admin(kafka) as admin:
+        replication = replication or await _usual_replication(admin)
+        specs = list(catalogue.specs())
+        observed = await _observe(admin, [spec.name for spec in specs])
+    return [sentence for spec in specs for sentence in drift(spec, observed.get(spec.name), replication)]
+
+
+async def wait_led(kafka: KafkaSettings, topics: Sequence[str], *, seconds: float = _LEADER_SECONDS) -> None:
+    """Return once every broker names a leader of every partition of `topics`: a topic just created is unknown to
+    some brokers for a moment. Raises TopicsError after `seconds`."""
+    client = AIOKafkaClient(**kafka.client_options())
+    await client.bootstrap()
+    try:
+        deadline = time.monotonic() + seconds
+        waiting = {broker.nodeId for broker in client.cluster.brokers()}
+        while waiting:
+            for node in sorted(waiting):
+                response = await client.send(node, MetadataRequest(list(topics)))
+                if all(_is_led(topic) for topic in response.to_object()["topics"]):
+                    waiting.discard(node)
+            if waiting and time.monotonic() > deadline:
+                raise TopicsError(f"Some partition has no leader after {seconds:.0f} s; look at the brokers' logs.")
+            if waiting:
+                await asyncio.sleep(_POLL_SECONDS)
+    finally:
+        await client.close()
+
+
+def _is_led(topic: Mapping[str, Any]) -> bool:
+    partitions = topic["partitions"]
+    return not topic["error_code"] and all(not each["error_code"] and each["leader"] >= 0 for each in partitions)
+
+
+async def _create(admin: AIOKafkaAdminClient, specs: Sequence[TopicSpec], replication: int) -> list[str]:
+    in_sync = {"min.insync.replicas": str(min_in_sync(replication))}
+    response = await admin.create_topics(
+        [NewTopic(spec.name, spec.partitions, replication, topic_configs=in_sync | dict(spec.config)) for spec in specs]
+    )
+    created = []
+    for name, code, message in response.topic_errors:
+        error = for_code(code)
+        if error is TopicAlreadyExistsError:
+            continue  # another process creates the same catalogue
+        if code:
+            raise TopicsError(f"The cluster refused {name}: {message or error.description}")
+        created.append(name)
+    return created
+
+
+async def _observe(admin: AIOKafkaAdminClient, names: Sequence[str]) -> dict[str, Observed]:
+    # All topics, not ours by name: asking for a missing one would create it where a cluster creates topics by itself.
+    topics = {topic["topic"]: topic["partitions"] for topic in await admin.describe_topics()}
+    present = [name for name in names if name in topics]
+    config = await _topic_configs(admin, present) if present else {}
+    return {
+        name: Observed(len(topics[name]), min(len(each["replicas"]) for each in topics[name]), config[name])
+        for name in present
+    }
+
+
+async def _topic_configs(admin: AIOKafkaAdminClient, names: Sequence[str]) -> dict[str, dict[str, str]]:
+    resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in names]
+    configs = {}
+    for response in await admin.describe_configs(resources):
+        for code, message, _, name, entries in response.resources:
+            if code:
+                raise for_code(code)(message)
+            configs[name] = {key: value for key, value, *_ in entries}
+    return configs
+
+
+async def _usual_replication(admin: AIOKafkaAdminClient) -> int:
+    return min(_REPLICATION_MAX, len((await admin.describe_cluster())["brokers"]))
+
+
+@asynccontextmanager
+async def _admin(kafka: KafkaSettings) -> AsyncIterator[AIOKafkaAdminClient]:
+    admin = AIOKafkaAdminClient(**kafka.client_options())
+    try:
+        await admin.start()
+        yield admin
+    finally:
+        await admin.close()
