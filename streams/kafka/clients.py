@@ -1,0 +1,151 @@
+"""Every Kafka client of ours is made here, with no default of the library left standing.
+
+aiokafka reads uncommitted records and starts at the end of a topic unless told otherwise: phantoms and silent loss
+(case AIO-25). A test compares what is passed here with all that the library takes.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from aiokafka.partitioner import DefaultPartitioner
+
+from streams.kafka.settings import KafkaSettings
+
+_LOG = logging.getLogger(__name__)
+_ABANDON_SECONDS = 1.0  # closing sockets that nobody waits for any more; no answer of a broker is needed
+_LOG_FETCH_WAIT_MS = 20  # a log is read to a known end, so an empty fetch only delays the next one
+
+
+def transactional_producer(kafka: KafkaSettings, transactional_id: str) -> AIOKafkaProducer:
+    """Its start fences every other producer with the same id, and returns when their transaction is decided."""
+    return AIOKafkaProducer(
+        **kafka.client_options(),
+        **_writing(kafka),
+        transactional_id=transactional_id,
+        transaction_timeout_ms=kafka.transaction_timeout_ms,
+    )
+
+
+def idempotent_producer(kafka: KafkaSettings) -> AIOKafkaProducer:
+    """Without transactions, so without markers in its topics: lag reads 0 when the work is done."""
+    return AIOKafkaProducer(
+        **kafka.client_options(),
+        **_writing(kafka),
+        transactional_id=None,
+        transaction_timeout_ms=kafka.transaction_timeout_ms,  # not used without an id
+    )
+
+
+def group_consumer(
+    kafka: KafkaSettings, group: str, *, assignors: Sequence[type[Any]] = (RoundRobinPartitionAssignor,)
+) -> AIOKafkaConsumer:
+    """A member of a group that reads committed records from the earliest on, and never commits by itself.
+
+    Subscribe it with a listener, then start it. A getmany that raised may have lost records that it had already
+    taken: seek to your own next offset, or make another consumer.
+    """
+    return AIOKafkaConsumer(
+        **kafka.client_options(),
+        **_reading(kafka),
+        group_id=group,
+        auto_offset_reset="earliest",
+        fetch_max_wait_ms=kafka.fetch_max_wait_ms,
+        partition_assignment_strategy=tuple(assignors),
+    )
+
+
+def log_consumer(kafka: KafkaSettings, *, follow: bool = False) -> AIOKafkaConsumer:
+    """A reader without a group. An offset that the log does not hold is an error, never a jump.
+
+    `follow` makes it cheap to wait at the end of a log; without it, quick to reach one.
+    """
+    return AIOKafkaConsumer(
+        **kafka.client_options(),
+        **_reading(kafka),
+        group_id=None,
+        auto_offset_reset="none",
+        fetch_max_wait_ms=kafka.fetch_max_wait_ms if follow else _LOG_FETCH_WAIT_MS,
+        partition_assignment_strategy=(RoundRobinPartitionAssignor,),  # not used without a group
+    )
+
+
+def admin_client(kafka: KafkaSettings) -> AIOKafkaAdminClient:
+    return AIOKafkaAdminClient(**kafka.client_options())
+
+
+async def stop_client(client: AIOKafkaProducer | AIOKafkaConsumer, seconds: float) -> None:
+    """Stop a client within about so many seconds, whatever state it is in. It never raises for the client's sake.
+
+    A library's own stop may wait for ever for a broker that is gone (case AIO-20), or end in a CancelledError that
+    nobody sent to us; so it runs as a task of its own, and is abandoned at the deadline.
+    """
+    stopping = asyncio.ensure_future(client.stop())
+    try:
+        await asyncio.wait({stopping}, timeout=seconds)
+    finally:
+        if not stopping.done():
+            stopping.cancel()
+    if stopping.done() and not stopping.cancelled() and stopping.exception() is None:
+        return
+    _LOG.warning("a Kafka client did not stop within %.1f s and is abandoned", seconds)
+    await _abandon(client, stopping)
+
+
+async def _abandon(client: AIOKafkaProducer | AIOKafkaConsumer, stopping: "asyncio.Future[None]") -> None:
+    """Cut the connections under a client, which ends what still waits for an answer, and cancel its sender."""
+    tasks: set[asyncio.Future[None]] = {stopping}
+    sender = getattr(getattr(client, "_sender", None), "sender_task", None)
+    if sender is not None:
+        sender.cancel()
+        tasks.add(sender)
+    inner = getattr(client, "client", None) or client._client
+    tasks.add(asyncio.ensure_future(inner.close()))
+    done, pending = await asyncio.wait(tasks, timeout=_ABANDON_SECONDS)
+    for task in pending:
+        task.cancel()
+    for task in done:
+        with suppress(asyncio.CancelledError):
+            task.exception()  # looked at, so that asyncio does not report it
+
+
+def _writing(kafka: KafkaSettings) -> dict[str, Any]:
+    return {
+        "acks": "all",
+        "enable_idempotence": True,
+        "linger_ms": 0,
+        "max_request_size": kafka.max_request_size,
+        "max_batch_size": kafka.max_batch_size,
+        "compression_type": None,
+        "partitioner": DefaultPartitioner(),
+        "key_serializer": None,
+        "value_serializer": None,
+    }
+
+
+def _reading(kafka: KafkaSettings) -> dict[str, Any]:
+    return {
+        "isolation_level": "read_committed",
+        "enable_auto_commit": False,
+        "auto_commit_interval_ms": 5_000,  # not used without auto commit
+        "session_timeout_ms": kafka.session_timeout_ms,
+        "heartbeat_interval_ms": kafka.heartbeat_interval_ms,
+        "rebalance_timeout_ms": kafka.rebalance_timeout_ms,
+        "max_poll_interval_ms": kafka.max_poll_interval_ms,
+        "consumer_timeout_ms": 200,  # how soon the fetcher looks again at what it may fetch
+        "fetch_min_bytes": 1,
+        "fetch_max_bytes": kafka.fetch_max_bytes,
+        "max_partition_fetch_bytes": kafka.max_partition_fetch_bytes,
+        "max_poll_records": None,
+        "check_crcs": True,
+        "exclude_internal_topics": True,
+        "group_instance_id": None,  # static members with one id are not fenced: they swap for ever
+        "client_rack": None,
+        "key_deserializer": None,  # bytes: decoding happens in our own try
+        "value_deserializer": None,
+    }

@@ -1,0 +1,39 @@
+"""A group's lag as KEDA computes it: end offset less committed offset, earliest where nothing was committed."""
+
+from collections.abc import Sequence
+
+from aiokafka import TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+
+from streams.kafka.clients import log_consumer
+from streams.kafka.settings import KafkaSettings
+
+
+async def group_lag(kafka: KafkaSettings, group: str, topics: Sequence[str]) -> dict[str, int]:
+    """Topic -> records behind the high watermark that `group` has not committed. A topic that is missing has none.
+
+    Raises KafkaError where the cluster does not answer.
+    """
+    admin = AIOKafkaAdminClient(**kafka.client_options())
+    consumer = log_consumer(kafka)
+    await admin.start()
+    try:
+        await consumer.start()
+        try:
+            committed = await admin.list_consumer_group_offsets(group)
+            partitions = [
+                TopicPartition(topic, index)
+                for topic in topics
+                for index in sorted(consumer.partitions_for_topic(topic) or ())
+            ]
+            begins = await consumer.beginning_offsets(partitions)
+            ends = await consumer.end_offsets(partitions)
+        finally:
+            await consumer.stop()
+    finally:
+        await admin.close()
+    lags = dict.fromkeys(topics, 0)
+    for partition in partitions:
+        offset = committed[partition].offset if partition in committed else -1
+        lags[partition.topic] += ends[partition] - (offset if offset >= 0 else begins[partition])
+    return lags
