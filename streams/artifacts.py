@@ -1,0 +1,43 @@
+"""Fetching a result's artifacts, and proof that they are what the result says."""
+
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from schemas.codec import sha256_hex
+from schemas.errors import CommandError
+from schemas.result import Artifact
+
+
+def fetch(artifact: Artifact) -> bytes:
+    """The artifact's bytes, verified against its SHA-256. Blocks; boto3 finds credentials and endpoint by itself.
+
+    Raises CommandError where it cannot be fetched or differs.
+    """
+    parts = urlsplit(artifact.uri)
+    try:
+        data = Path(unquote(parts.path)).read_bytes() if parts.scheme == "file" else _fetch_s3(parts.netloc, parts.path)
+    except OSError as error:
+        raise CommandError(f"{artifact.uri} cannot be read: {error}") from error
+    if sha256_hex(data) != artifact.sha256:
+        raise CommandError(f"{artifact.uri} differs from its result: its SHA-256 is not {artifact.sha256}")
+    return data
+
+
+def _fetch_s3(bucket: str, path: str) -> bytes:
+    import boto3
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        body = boto3.client("s3").get_object(Bucket=bucket, Key=unquote(path.lstrip("/")))["Body"]
+        data: bytes = body.read()
+    except (BotoCoreError, ClientError) as error:
+        raise CommandError(f"s3://{bucket}{path} cannot be fetched: {error}") from error
+    return data
+
+
+def save(artifact: Artifact, folder: Path, stem: str) -> Path:
+    """Fetch and write the artifact as `stem` with its own extension. Returns the path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{stem}{Path(urlsplit(artifact.uri).path).suffix}"
+    path.write_bytes(fetch(artifact))
+    return path

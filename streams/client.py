@@ -1,0 +1,82 @@
+"""A producer and reader in a few lines: publish requests, and learn how each ended."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable
+from types import TracebackType
+from typing import Self
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+
+from schemas.codec import encode
+from schemas.request import GenerationRequest
+from schemas.result import GenerationResult, parse_result
+from schemas.topics import Catalogue
+from streams.kafka.clients import idempotent_producer, log_consumer
+from streams.kafka.log import read_log
+from streams.kafka.settings import KafkaSettings
+
+
+class PromptClient:
+    """Publishes requests keyed by tenant and reads results, committed ones only, from the moment it was opened.
+
+    An async context manager; its methods raise aiokafka's KafkaError where the cluster cannot be reached.
+    """
+
+    def __init__(self, kafka: KafkaSettings, catalogue: Catalogue) -> None:
+        self._kafka = kafka
+        self._catalogue = catalogue
+        self._producer: AIOKafkaProducer = idempotent_producer(kafka)
+        self._reader: AIOKafkaConsumer = log_consumer(kafka)
+
+    async def __aenter__(self) -> Self:
+        await self._producer.start()
+        await self._reader.start()
+        results = result_partitions(self._catalogue)
+        self._reader.assign(results)
+        await self._reader.seek_to_end(*results)
+        for partition in results:
+            await self._reader.position(partition)  # resolves the seek now: what is published later is read
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._producer.stop()
+        await self._reader.stop()
+
+    async def submit(self, requests: Iterable[GenerationRequest]) -> None:
+        """Publish the requests; on return the cluster has acknowledged each."""
+        await self.publish((request.tenant, encode(request)) for request in requests)
+
+    async def publish(self, records: Iterable[tuple[str, bytes]]) -> None:
+        """Publish (tenant, value) records as they are, well-formed or not."""
+        topic = self._catalogue.requests
+        sends = [await self._producer.send(topic, value, key=tenant.encode()) for tenant, value in records]
+        await asyncio.gather(*sends)
+
+    async def poll(self, timeout_seconds: float = 0.2) -> list[GenerationResult]:
+        """The results that arrived since the last call; waits for the first up to `timeout_seconds`."""
+        batches = await self._reader.getmany(timeout_ms=int(timeout_seconds * 1000))
+        return [parse_result(record.value) for records in batches.values() for record in records if record.value]
+
+    async def follow(self, names: Iterable[tuple[str, str]], timeout_seconds: float) -> AsyncIterator[GenerationResult]:
+        """The result of each named (tenant, request id), as they end. Stops early after `timeout_seconds`."""
+        waiting = set(names)
+        deadline = time.monotonic() + timeout_seconds
+        while waiting and time.monotonic() < deadline:
+            for result in await self.poll():
+                if (result.tenant, result.request_id) in waiting:
+                    waiting.discard((result.tenant, result.request_id))
+                    yield result
+
+
+def result_partitions(catalogue: Catalogue) -> list[TopicPartition]:
+    return [TopicPartition(catalogue.results, index) for index in range(catalogue.requests_partitions)]
+
+
+async def read_results(kafka: KafkaSettings, catalogue: Catalogue) -> AsyncIterator[GenerationResult]:
+    """Every result that is retained now, in the order of its partition."""
+    async for record in read_log(kafka, result_partitions(catalogue)):
+        if record.value:
+            yield parse_result(record.value)

@@ -1,0 +1,35 @@
+"""How every command reaches the cluster, and how it says that it cannot."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from aiokafka.errors import KafkaError
+
+from schemas.deployment import DeploymentSettings
+from schemas.errors import CatalogueError, CommandError
+from schemas.topics import Catalogue
+from streams.kafka.errors import StreamError
+from streams.kafka.settings import KafkaSettings
+
+T = TypeVar("T")
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run to the end; a cluster that cannot be reached becomes a sentence."""
+    try:
+        return asyncio.run(work)
+    except StreamError as error:
+        raise CommandError(str(error)) from error
+    except KafkaError as error:
+        raise CommandError(
+            f"Kafka does not answer ({error}); start one with `kiln broker up` or set KAFKA_BOOTSTRAP_SERVERS"
+        ) from error
+
+
+def deployment() -> tuple[KafkaSettings, Catalogue]:
+    """The cluster and the catalogue of this environment."""
+    try:
+        return KafkaSettings.load(), DeploymentSettings().catalogue()
+    except (CatalogueError, StreamError) as error:
+        raise CommandError(str(error)) from error

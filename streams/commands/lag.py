@@ -1,0 +1,40 @@
+"""`kiln lag`: what waits, by group and topic; what KEDA sees."""
+
+import json
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from schemas.request import LANES
+from schemas.topics import Catalogue
+from streams.commands.common import deployment, run
+from streams.kafka.lag import group_lag
+from streams.kafka.settings import KafkaSettings
+
+
+def lag(as_json: Annotated[bool, typer.Option("--json", help="{group: {topic: lag}}.")] = False) -> None:
+    """Show the lag of admission and of every pool."""
+    found = run(_read())
+    if as_json:
+        Console().print_json(json.dumps(found))
+        return
+    table = Table("group", "topic", "lag")
+    for group, topics in found.items():
+        for topic, waiting in topics.items():
+            table.add_row(group, topic, str(waiting))
+    Console().print(table)
+
+
+async def _read() -> dict[str, dict[str, int]]:
+    kafka, catalogue = deployment()
+    return await all_lags(kafka, catalogue)
+
+
+async def all_lags(kafka: KafkaSettings, catalogue: Catalogue) -> dict[str, dict[str, int]]:
+    """Group -> topic -> records not committed yet, in flight included."""
+    groups = {catalogue.admission_group: [catalogue.requests]} | {
+        catalogue.gpu_group(pool): [catalogue.work(pool, lane) for lane in LANES] for pool in catalogue.pools
+    }
+    return {group: await group_lag(kafka, group, topics) for group, topics in groups.items()}

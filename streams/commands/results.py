@@ -1,0 +1,91 @@
+"""`kiln results` and `kiln watch`: how requests ended, so far and from now on."""
+
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from schemas.codec import encode
+from schemas.result import GenerationResult, Succeeded
+from streams.client import PromptClient, read_results
+from streams.commands.common import deployment, run
+
+Tenant = Annotated[str | None, typer.Option(help="Of this tenant only.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One event a line, as it stands in the topic.")]
+
+
+def results(
+    tenant: Tenant = None,
+    request_id: Annotated[str | None, typer.Option(help="Of this request only.")] = None,
+    status: Annotated[str | None, typer.Option(help="succeeded, failed, rejected, cancelled or expired.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="The newest so many.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """Show the results that are retained."""
+
+    async def read() -> list[GenerationResult]:
+        kafka, catalogue = deployment()
+        return [
+            result
+            async for result in read_results(kafka, catalogue)
+            if tenant in (None, result.tenant)
+            and request_id in (None, result.request_id)
+            and status in (None, result.status)
+        ]
+
+    found = sorted(run(read()), key=lambda result: result.finished_at)[-limit:]
+    if as_json:
+        for result in found:
+            _print_json(result)
+        return
+    table = Table("finished", "tenant", "request", "status", "config", "what")
+    for result in found:
+        table.add_row(
+            f"{result.finished_at:%H:%M:%S}",
+            result.tenant,
+            result.request_id,
+            result.status,
+            _config(result),
+            _what(result),
+        )
+    Console().print(table)
+
+
+def watch(tenant: Tenant = None, as_json: AsJson = False) -> None:
+    """Show results as they come, until interrupted."""
+    console = Console()
+
+    async def follow() -> None:
+        kafka, catalogue = deployment()
+        async with PromptClient(kafka, catalogue) as client:
+            while True:
+                for result in await client.poll():
+                    if tenant in (None, result.tenant):
+                        if as_json:
+                            _print_json(result)
+                        else:
+                            line = (
+                                f"{result.tenant}/{result.request_id} {result.status} {_config(result)} {_what(result)}"
+                            )
+                            console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+    run(follow())
+
+
+def _print_json(result: GenerationResult) -> None:
+    sys.stdout.write(encode(result).decode() + "\n")
+    sys.stdout.flush()
+
+
+def _config(result: GenerationResult) -> str:
+    config = getattr(result, "config", None)
+    return f"{config.name}@{config.version}" if config else ""
+
+
+def _what(result: GenerationResult) -> str:
+    if isinstance(result, Succeeded):
+        return "\n".join(artifact.uri for artifact in result.artifacts)
+    code = getattr(result, "code", None)
+    return f"{code}: {result.message}" if code else result.message

@@ -1,0 +1,136 @@
+"""`kiln submit`: ask for pictures, one prompt or JSON lines, and if wished wait for them and save them."""
+
+import json
+import sys
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import uuid4
+
+import typer
+from pydantic import ValidationError
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from schemas.codec import decode_object
+from schemas.errors import CommandError, Undecodable
+from schemas.request import GenerationRequest, first_problem
+from schemas.result import GenerationResult, Succeeded
+from streams.artifacts import save
+from streams.client import PromptClient
+from streams.commands.common import deployment, run
+
+EXIT_NOT_ALL_SUCCEEDED = 3
+
+
+def submit(
+    prompt: Annotated[str | None, typer.Argument(help="What to draw.")] = None,
+    *,
+    config: Annotated[str, typer.Option(help="Configuration, as NAME, NAME@VERSION or NAME:CHANNEL.")] = "sketch",
+    tenant: Annotated[str, typer.Option(help="Who pays.")] = "me",
+    negative: Annotated[str, typer.Option(help="What not to draw.")] = "",
+    seed: Annotated[int | None, typer.Option(help="Absent, one is drawn.")] = None,
+    images: Annotated[int, typer.Option(help="How many pictures.")] = 1,
+    priority: Annotated[str, typer.Option(help="interactive, standard or bulk.")] = "standard",
+    deadline: Annotated[float | None, typer.Option(help="Seconds from now after which it is worth nothing.")] = None,
+    request_id: Annotated[str | None, typer.Option(help="Absent, one is made.")] = None,
+    retry_of: Annotated[str | None, typer.Option(help="The request this one tries again.")] = None,
+    lines: Annotated[
+        str | None, typer.Option("--json-lines", help="A file of requests, one JSON a line; - reads stdin.")
+    ] = None,
+    wait: Annotated[bool, typer.Option(help="Wait until every request has ended.")] = False,
+    folder: Annotated[Path | None, typer.Option("--save", help="Wait, and save the pictures here.")] = None,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait at most.")] = 300.0,
+) -> None:
+    """Publish requests. Exit status: 0 published (waiting: all succeeded), 1 an error, 3 some did not succeed."""
+    if (prompt is None) == (lines is None):
+        raise CommandError("give a prompt, or requests by --json-lines FILE", 2)
+    if lines is not None:
+        text = sys.stdin.read() if lines == "-" else _read(Path(lines))
+        requests = list(_from_lines(text.splitlines(), tenant))
+    else:
+        until = datetime.now(UTC) + timedelta(seconds=deadline) if deadline is not None else None
+        body = {
+            "request_id": request_id or str(uuid4()), "tenant": tenant, "prompt": prompt, "negative_prompt": negative,
+            "config": _config_ref(config), "seed": seed, "images": images, "priority": priority,
+            "deadline": until.isoformat() if until else None, "retry_of": retry_of,
+        }  # fmt: skip
+        requests = [_checked(body, "the request")]
+    run(_submit(requests, wait=wait or folder is not None, folder=folder, timeout=timeout))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{path} cannot be read: {error}") from error
+
+
+def _config_ref(text: str) -> dict[str, Any]:
+    name, at, version = text.partition("@")
+    if at:
+        if not version.isdecimal():
+            raise CommandError(f"{text!r} names no version; write NAME@NUMBER", 2)
+        return {"name": name, "version": int(version)}
+    name, colon, channel = text.partition(":")
+    return {"name": name, "channel": channel} if colon else {"name": name}
+
+
+def _from_lines(lines: Iterable[str], tenant: str) -> Iterable[GenerationRequest]:
+    """The requests of JSON lines; an absent id or tenant is filled in. All are checked before any is sent."""
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                body = decode_object(line.encode())
+            except Undecodable as error:
+                raise CommandError(f"line {number}: {error}") from error
+            yield _checked({"request_id": str(uuid4()), "tenant": tenant, **body}, f"line {number}")
+
+
+def _checked(body: dict[str, Any], where: str) -> GenerationRequest:
+    try:
+        return GenerationRequest.model_validate(body)
+    except ValidationError as error:
+        raise CommandError(f"{where}: {first_problem(error)[1]}") from error
+
+
+async def _submit(requests: list[GenerationRequest], *, wait: bool, folder: Path | None, timeout: float) -> None:
+    kafka, catalogue = deployment()
+    console = Console()
+    results: list[GenerationResult] = []
+    async with PromptClient(kafka, catalogue) as client:
+        await client.submit(requests)
+        if not wait:
+            for request in requests:
+                console.print_json(json.dumps({"tenant": request.tenant, "request_id": request.request_id}))
+            return
+        names = {(request.tenant, request.request_id) for request in requests}
+        bar = Progress(
+            TextColumn("drawing"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=Console(stderr=True)
+        )
+        with bar:
+            task = bar.add_task("", total=len(names))
+            async for result in client.follow(names, timeout):
+                results.append(result)
+                bar.advance(task)
+    for result in results:
+        console.print(_line(result), highlight=False, soft_wrap=True)
+        if folder is not None and isinstance(result, Succeeded):
+            for number, artifact in enumerate(result.artifacts):
+                console.print(f"  {save(artifact, folder, f'{result.job_id}-{number}')}", soft_wrap=True)
+    if len(results) < len(names):
+        raise CommandError(
+            f"{len(names) - len(results)} of {len(names)} have not ended after {timeout:.0f} s; they still will: "
+            "look with `kiln results`, and at `kiln lag` for what waits"
+        )
+    if not all(isinstance(result, Succeeded) for result in results):
+        raise CommandError("not every request succeeded; each says above what to do", EXIT_NOT_ALL_SUCCEEDED)
+
+
+def _line(result: GenerationResult) -> str:
+    name = f"{result.tenant}/{result.request_id}"
+    if isinstance(result, Succeeded):
+        config = f"{result.config.name}@{result.config.version}"
+        return f"{name} succeeded: pictures {len(result.artifacts)}, seed {result.seed}, config {config}"
+    return f"{name} {result.status}: {result.message}"
