@@ -16,7 +16,16 @@ from gpu_consumer.store.base import StoreRefused, StoreUnavailable, check_key
 from gpu_consumer.store.probe import check_promises
 
 _TEMPORARY = ".writing"
-_PERMANENT = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ENOTSUP}
+_PERMANENT = {
+    errno.EACCES,
+    errno.EEXIST,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.ENAMETOOLONG,
+    errno.ENOTSUP,
+}
 
 
 class FileStore:

@@ -3,7 +3,7 @@
     outcomes/<job id>.json                      created only if none exists, never overwritten
     artifacts/<job id>/<n>-<sha256>.<ext>       named by content, so writing one twice is the same write
 
-Names are made from the server's own ids only. Whoever runs a job publishes the outcome that is stored, whoever stored it.
+Names are made from the server's own ids only. Whoever runs a job publishes what is stored, whoever stored it.
 """
 
 import re
@@ -92,9 +92,9 @@ def artifact_key(job_id: str, n: int, sha256: str, extension: str) -> str:
 def _uuid(job_id: str) -> str:
     """The id, if it is a UUID in its one spelling: nothing a user wrote comes into a name."""
     try:
-        canonical = str(UUID(job_id))
+        spelled = str(UUID(job_id)) == job_id
     except ValueError:
-        canonical = ""
-    if canonical != job_id:
+        spelled = False
+    if not spelled:
         raise AssertionError(f"{job_id[:64]!r} is no job id")
     return job_id
