@@ -91,6 +91,7 @@ async def stop_client(client: AIOKafkaProducer | AIOKafkaConsumer, seconds: floa
     finally:
         if not stopping.done():
             stopping.cancel()
+    _hush(client)
     if stopping.done() and not stopping.cancelled() and stopping.exception() is None:
         return
     _LOG.warning("a Kafka client did not stop within %.1f s and is abandoned", seconds)
@@ -112,6 +113,19 @@ async def _abandon(client: AIOKafkaProducer | AIOKafkaConsumer, stopping: "async
     for task in done:
         with suppress(asyncio.CancelledError):
             task.exception()  # looked at, so that asyncio does not report it
+
+
+def _hush(client: AIOKafkaProducer | AIOKafkaConsumer) -> None:
+    """Look at the failures that a dead producer keeps in futures of its own: the caller has had its error, and asyncio
+    would report each of them, with a traceback, for every take-over."""
+    accumulator = getattr(client, "_message_accumulator", None)
+    batches = [batch for queue in getattr(accumulator, "_batches", {}).values() for batch in queue]
+    batches += getattr(accumulator, "_pending_batches", ())
+    waiters = [getattr(batch, "_drain_waiter", None) for batch in batches]
+    waiters.append(getattr(getattr(client, "_txn_manager", None), "_transaction_waiter", None))
+    for waiter in waiters:
+        if waiter is not None and waiter.done() and not waiter.cancelled():
+            waiter.exception()
 
 
 def _writing(kafka: KafkaSettings) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Reading a log of ours from one offset to another, without skipping anything in silence."""
 
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import TypeAlias
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -24,7 +24,7 @@ async def read_log(
     start: Mapping[TopicPartition, int] | None = None,
     stop: Mapping[TopicPartition, int] | None = None,
     stall_seconds: float | None = None,
-) -> AsyncIterator[Record]:
+) -> AsyncGenerator[Record, None]:
     """Every committed record of the partitions, in offset order within each.
 
     From `start` (where not given: from the oldest record held) to just before `stop` (where not given: the end of what
