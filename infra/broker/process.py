@@ -26,7 +26,7 @@ def java_command(jars: Sequence[Path], main: str, *arguments: str, heap_mib: int
 
 def start(command: Sequence[str], output: Path, *, tied: bool) -> subprocess.Popen[bytes]:
     """Start `command` with its output appended to a file. Detached from the terminal, so neither Ctrl-C nor a closed
-    window reaches it; a tied one is asked to stop when the calling thread's process dies (Linux)."""
+    window reaches it; a tied one is asked to stop when the calling thread ends, by whatever death (Linux)."""
     # Resolved before the fork: between fork and exec only the call itself is safe.
     ask_to_follow = _death_signal() if tied else None
     with output.open("ab") as file:

@@ -1,6 +1,7 @@
 """Start, stop and look at the development broker: Apache Kafka in KRaft mode, one process or three.
 
-Every function here blocks and raises BrokerError with a sentence. Commands of two terminals take turns.
+Every function here blocks, runs an event loop of its own (so not inside another), and raises BrokerError with a
+sentence. Commands of two terminals take turns.
 """
 
 import subprocess
@@ -53,7 +54,8 @@ class Started:
 
 def up(settings: BrokerSettings, console: Console, *, brokers: int | None = None, tied: bool = False) -> Started:
     """Start the broker unless it runs and answers, and return once a produce has succeeded. `brokers` None means as
-    many as there were, or one. What crashed is started again on its data. `tied` processes stop with ours."""
+    many as there were, or one. What crashed is started again on its data. `tied` processes stop with the
+    calling thread (Linux)."""
     place = Place(settings.broker_directory)
     with place.locked():
         cluster = _cluster(place, brokers)
@@ -195,8 +197,9 @@ def _check_alive(place: Place, children: Iterable[tuple[Node, subprocess.Popen[b
         said = _tail(place.log(node)) + _tail(place.output(node))
         if "Address already in use" in said:
             raise PortTaken(f"Port {node.client_port} or {node.controller_port} is taken; run `kiln broker up` again.")
+        reason = _last_complaint(said).rstrip(".")
         raise BrokerError(
-            f"Broker {node.number} ended with {code} while starting: {_last_complaint(said)} (log: {place.log(node)})."
+            f"Broker {node.number} ended with {code} while starting: {reason} (its log is {place.log(node)})."
         )
 
 
