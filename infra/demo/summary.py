@@ -1,0 +1,53 @@
+"""What the demo has to show for itself, from the topics and the store alone."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from infra.demo.load import Sent
+from schemas.result import GenerationResult, Rejected, Succeeded
+from streams.artifacts import fetch
+
+
+def percentiles(values: Sequence[float]) -> dict[str, float]:
+    """The p50 and p95 of `values` in seconds, by nearest rank; 0 where there are none."""
+    ordered = sorted(values) or [0.0]
+    rank = {"p50": 0.50, "p95": 0.95}
+    return {name: round(ordered[min(len(ordered) - 1, int(len(ordered) * at))], 3) for name, at in rank.items()}
+
+
+def verified(results: Sequence[GenerationResult]) -> int:
+    """How many artifacts exist with the SHA-256 that their result names. Raises CommandError on the first that does
+    not."""
+    return sum(1 for result in results if isinstance(result, Succeeded) for each in result.artifacts if fetch(each))
+
+
+def summarise(
+    sent: Sequence[Sent], results: Sequence[GenerationResult], dead_letters: Counter[str], seconds: float
+) -> dict[str, Any]:
+    """The figures of .kiln/demo/summary.json.
+
+    `lost` counts names without a terminal event, `duplicates` the events beyond the first of a name.
+    """
+    names = {(each.tenant, each.request_id) for each in sent if each.request_id}
+    ended = Counter((result.tenant, result.request_id) for result in results)
+    succeeded = [result for result in results if isinstance(result, Succeeded)]
+    runs = [result.timings for result in succeeded]
+    return {
+        "published": len(sent),
+        "names": len(names),
+        "succeeded": len(succeeded),
+        "rejected": dict(sorted(Counter(each.code for each in results if isinstance(each, Rejected)).items())),
+        "dead_lettered": dict(sorted(dead_letters.items())),
+        "failed": sum(result.status == "failed" for result in results),
+        "expired": sum(result.status == "expired" for result in results),
+        "lost": len(names - ended.keys()),
+        "duplicates": sum(count - 1 for count in ended.values()),
+        "pictures": sum(len(result.artifacts) for result in succeeded),
+        "artifacts_verified": verified(results),
+        "mean_batch_size": round(sum(each.batch_size for each in succeeded) / max(1, len(succeeded)), 2),
+        "wait_seconds": percentiles([run.get("wait", 0.0) for run in runs]),
+        "run_seconds": percentiles([sum(run.values()) - run.get("wait", 0.0) for run in runs]),
+        "gpu_seconds": round(sum(result.gpu_seconds for result in succeeded), 2),
+        "seconds": round(seconds, 1),
+    }
