@@ -51,7 +51,12 @@ def model_digest(folder: Path) -> str:
 
 def verify(folder: Path, digest: str) -> None:
     """Raises ModelUnavailable unless the content of `folder` is exactly the one named by `digest`."""
-    found = model_digest(folder)
+    try:
+        found = model_digest(folder)
+    except OSError as error:
+        raise ModelUnavailable(
+            f"the model in {folder} cannot be read ({error}); check its files' owner and mode"
+        ) from error
     if found != digest:
         raise ModelUnavailable(
             f"the model in {folder} is {found}, but {digest} was asked for; fetch the right files, or see "

@@ -1,0 +1,46 @@
+"""What a batch cost: seconds a stage and peak memory, over all its tries."""
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from gpu_consumer.engine.device import Device
+
+GPU_STAGES = ("text", "denoise", "decode")
+
+
+@dataclass(slots=True)
+class Account:
+    device: Device
+    bucket: int
+    timings: dict[str, float] = field(default_factory=dict)
+    peak_bytes: int = 0
+
+    @contextlib.contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Add the seconds of the block to `name`, a failed block's too; waits for the device, whose work is lazy."""
+        started = time.monotonic()
+        try:
+            yield
+            self.device.synchronise()
+        finally:
+            self.add(name, time.monotonic() - started)
+
+    @contextlib.contextmanager
+    def memory(self, bytes_: int) -> Iterator[None]:
+        """Reserve `bytes_` for the block, and keep the highest peak. Raises torch.OutOfMemoryError."""
+        usage = None
+        try:
+            with self.device.reserve(bytes_) as usage:
+                yield
+        finally:
+            if usage is not None:
+                self.peak_bytes = max(self.peak_bytes, usage.peak_bytes)
+
+    def add(self, name: str, seconds: float) -> None:
+        self.timings[name] = self.timings.get(name, 0.0) + seconds
+
+    @property
+    def gpu_seconds(self) -> float:
+        return sum(self.timings.get(stage, 0.0) for stage in GPU_STAGES)

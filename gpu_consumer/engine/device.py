@@ -1,0 +1,187 @@
+"""The device an engine runs on: its identity, its memory, and the account of a batch. Imports torch: engine only."""
+
+import contextlib
+import logging
+import os
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import torch
+
+from gpu_consumer.engine.protocol import DeviceInfo
+from gpu_consumer.engine.settings import EngineSettings
+from gpu_consumer.engine.visible import Card, first_visible
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Usage:
+    """Filled when a reservation ends: the highest memory in use meanwhile, weights included, in bytes."""
+
+    peak_bytes: int = 0
+
+
+class Device(Protocol):
+    @property
+    def name(self) -> str:
+        """What torch calls it."""
+        ...
+
+    def info(self) -> DeviceInfo: ...
+
+    def free_bytes(self) -> int:
+        """What is free right now, neighbours on the same card considered."""
+        ...
+
+    def hold(self, weights_bytes: int) -> None:
+        """Book the weights of the loaded model, 0 when it is dropped. Raises torch.OutOfMemoryError."""
+        ...
+
+    def reserve(self, bytes_: int) -> contextlib.AbstractContextManager[Usage]:
+        """Around a batch expected to need `bytes_` beside the weights. Raises torch.OutOfMemoryError."""
+        ...
+
+    def synchronise(self) -> None:
+        """Block until the device has done all it was given."""
+        ...
+
+    def empty_cache(self) -> None: ...
+
+
+class CpuDevice:
+    """The host, with a ledger in place of a card's memory: it runs out of memory where a card of that size would."""
+
+    name = "cpu"
+
+    def __init__(self, memory_bytes: int) -> None:
+        self._memory_bytes = memory_bytes
+        self._weights_bytes = 0
+        self._reserved_bytes = 0
+
+    def info(self) -> DeviceInfo:
+        return DeviceInfo(_processor(), f"cpu-{socket.gethostname()}", self._memory_bytes)
+
+    def free_bytes(self) -> int:
+        return self._memory_bytes - self._weights_bytes - self._reserved_bytes
+
+    def hold(self, weights_bytes: int) -> None:
+        self._refuse_above(self.free_bytes() + self._weights_bytes, weights_bytes)
+        self._weights_bytes = weights_bytes
+
+    @contextlib.contextmanager
+    def reserve(self, bytes_: int) -> Iterator[Usage]:
+        self._refuse_above(self.free_bytes(), bytes_)
+        self._reserved_bytes += bytes_
+        usage = Usage(self._weights_bytes + self._reserved_bytes)
+        try:
+            yield usage
+        finally:
+            self._reserved_bytes -= bytes_
+
+    def synchronise(self) -> None:
+        pass
+
+    def empty_cache(self) -> None:
+        pass
+
+    def _refuse_above(self, free_bytes: int, bytes_: int) -> None:
+        if bytes_ > free_bytes:
+            raise torch.OutOfMemoryError(
+                f"CPU device out of memory: {bytes_} bytes wanted, {free_bytes} of {self._memory_bytes} are free"
+            )
+
+
+class CudaDevice:
+    """The first visible card or MIG slice. NVML tells its identity where it can, and is never needed."""
+
+    name = "cuda"
+
+    def __init__(self) -> None:
+        if not torch.cuda.is_available():
+            raise RuntimeError("no CUDA device is visible; set CUDA_VISIBLE_DEVICES, or run with the cpu device")
+        torch.backends.cudnn.benchmark = False  # it may choose another kernel each time: other bytes
+        torch.backends.cudnn.deterministic = True
+        properties = torch.cuda.get_device_properties(0)
+        uuid = first_visible(os.environ.get("CUDA_VISIBLE_DEVICES"), _cards())
+        self._info = DeviceInfo(properties.name, uuid or f"GPU-{properties.uuid}", properties.total_memory)
+
+    def info(self) -> DeviceInfo:
+        return self._info
+
+    def free_bytes(self) -> int:
+        free, _ = torch.cuda.mem_get_info()
+        return free + torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
+
+    def hold(self, weights_bytes: int) -> None:
+        """The allocator keeps this account itself."""
+
+    @contextlib.contextmanager
+    def reserve(self, bytes_: int) -> Iterator[Usage]:
+        torch.cuda.reset_peak_memory_stats()
+        usage = Usage()
+        try:
+            yield usage
+        finally:
+            # Our own allocator, not NVML: in a container NVML lists the host's process ids and we are not among them.
+            usage.peak_bytes = torch.cuda.max_memory_allocated()
+
+    def synchronise(self) -> None:
+        torch.cuda.synchronize()
+
+    def empty_cache(self) -> None:
+        torch.cuda.empty_cache()
+
+
+def open_device(settings: EngineSettings) -> Device:
+    """Fix threads and numerics of this process, once, and open the device. Raises RuntimeError where there is none."""
+    torch.set_num_threads(settings.threads)
+    torch.set_float32_matmul_precision("highest")
+    return CudaDevice() if settings.device == "cuda" else CpuDevice(settings.cpu_memory_bytes)
+
+
+def _cards() -> list[Card]:
+    """As NVML lists them; empty where NVML is missing or unwell, which never stops an engine."""
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+    except Exception as error:  # not installed, no driver, or a driver newer than its library
+        log.info("NVML is not available (%s); the card is identified by CUDA alone", error)
+        return []
+    try:
+        handles = [pynvml.nvmlDeviceGetHandleByIndex(n) for n in range(pynvml.nvmlDeviceGetCount())]
+        return [Card(pynvml.nvmlDeviceGetUUID(handle), _slices(handle)) for handle in handles]
+    except pynvml.NVMLError as error:
+        log.warning("NVML does not list the cards (%s); the card is identified by CUDA alone", error)
+        return []
+    finally:
+        with contextlib.suppress(pynvml.NVMLError):
+            pynvml.nvmlShutdown()
+
+
+def _slices(handle: object) -> tuple[str, ...]:
+    import pynvml as nvml
+
+    try:
+        if nvml.nvmlDeviceGetMigMode(handle)[0] != nvml.NVML_DEVICE_MIG_ENABLE:
+            return ()
+        count = nvml.nvmlDeviceGetMaxMigDeviceCount(handle)
+    except nvml.NVMLError:  # a card without MIG
+        return ()
+    uuids = []
+    for number in range(count):
+        with contextlib.suppress(nvml.NVMLError):  # an empty place
+            uuids.append(nvml.nvmlDeviceGetUUID(nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, number)))
+    return tuple(uuids)
+
+
+def _processor() -> str:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return f"CPU {line.partition(':')[2].strip()}"
+    return "CPU"

@@ -1,0 +1,29 @@
+"""Settings of an engine: a part of the GPU consumer's settings."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class EngineSettings(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    models_directory: Path = Field(
+        default=Path(".kiln/models"), description="A folder a model, as save_pretrained writes."
+    )
+    device: Literal["cpu", "cuda"] = Field(default="cpu", description="cuda takes the first visible card or MIG slice.")
+    threads: int = Field(
+        default=1,
+        ge=1,
+        le=256,
+        description="CPU threads of torch. Fixed, because the sums of a picture depend on how they are split.",
+    )
+    cpu_memory_bytes: int = Field(
+        default=8 << 30, ge=1 << 20, description="What the CPU device pretends to have; beyond it, it is out of memory."
+    )
+    start_seconds_max: float = Field(
+        default=900, gt=0, description="From spawn until loaded and warm; then it is killed."
+    )
+    batch_seconds_max: float = Field(default=1800, gt=0, description="A batch that takes longer: the engine is killed.")
+    stop_seconds_max: float = Field(default=5, ge=0, description="Until an engine that does not end is killed.")

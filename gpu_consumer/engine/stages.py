@@ -1,0 +1,83 @@
+"""The stages of a batch on the device: text, denoise, decode. Each works on a full bucket, padding included.
+
+A picture is a function of configuration, prompt and seed alone: one shape for every batch, a generator of its own for
+each item, a scheduler of its own for each call.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from gpu_consumer.engine.account import Account
+from gpu_consumer.engine.protocol import Item
+from gpu_consumer.models.families import fresh_scheduler
+from gpu_consumer.models.loading import Loaded
+from schemas.config import GenerationConfig
+
+
+def padded(items: Sequence[Item], bucket: int) -> list[Item]:
+    """`bucket` items: the last one again and again. Bytes depend on the shape of a batch, not on what fills it."""
+    return [*items, *[items[-1]] * (bucket - len(items))]
+
+
+@torch.no_grad()
+def denoise(loaded: Loaded, config: GenerationConfig, items: Sequence[Item], account: Account) -> torch.Tensor:
+    """Latents of `items`, a full bucket, from the pipeline's own loop. Raises whatever the pipeline raises."""
+    pipe = loaded.pipe
+    with account.stage("text"):
+        text = loaded.family.encode(
+            pipe,
+            [item.prompt for item in items],
+            [item.negative_prompt for item in items],
+            config.guidance_scale > 1,
+        )
+    with account.stage("denoise"):
+        pipe.scheduler = fresh_scheduler(config.scheduler, loaded.scheduler_config)
+        latents: torch.Tensor = pipe(
+            **text,
+            height=config.height,
+            width=config.width,
+            num_inference_steps=config.steps,
+            guidance_scale=config.guidance_scale,
+            # On the CPU, whose numbers do not depend on the card; one each, so that a slot does not matter.
+            generator=[torch.Generator("cpu").manual_seed(item.seed) for item in items],
+            output_type="latent",
+        ).images
+    return latents
+
+
+@torch.no_grad()
+def decode(loaded: Loaded, latents: torch.Tensor, account: Account) -> torch.Tensor:
+    """Pixels, float, (bucket, 3, height, width), about -1 to 1, of a full bucket of latents."""
+    with account.stage("decode"):
+        images: torch.Tensor = loaded.family.decode(loaded.pipe, latents)
+    return images
+
+
+@torch.no_grad()
+def decode_again(loaded: Loaded, latents: torch.Tensor, n: int, account: Account) -> torch.Tensor:
+    """Item `n` alone, in float32, the bucket filled with it: what overflowed in half precision mostly does not here."""
+    vae: Any = loaded.pipe.vae
+    own = vae.dtype
+    vae.to(torch.float32)
+    try:
+        alone = latents[n : n + 1].float().expand_as(latents).contiguous()
+        return decode(loaded, alone, account)[0]
+    finally:
+        vae.to(own)
+
+
+def warnings(loaded: Loaded, item: Item) -> tuple[str, ...]:
+    """What the requester should know: a prompt longer than every encoder of the model reads."""
+    pipe = loaded.pipe
+    tokenizers = [t for name in ("tokenizer", "tokenizer_2", "tokenizer_3") if (t := getattr(pipe, name, None))]
+    longest = max(tokenizers, key=lambda tokenizer: int(tokenizer.model_max_length))
+    limit = int(longest.model_max_length)
+    texts = {"prompt": item.prompt, "negative prompt": item.negative_prompt}
+    counts = {what: len(longest(text).input_ids) for what, text in texts.items()}
+    return tuple(
+        f"the {what} has {count} tokens and the model reads {limit}: the end was left out"
+        for what, count in counts.items()
+        if count > limit
+    )
