@@ -39,12 +39,17 @@ class TenantRecord(BaseModel):
     as_of_ms: int
     accepted: int = 0
     rejected: int = 0
+    cancelled: int = Field(default=0, description="Decided cancelled at the door.")
     finished: int = 0
+    dropped: int = Field(default=0, description="Accepted, and given up without a result.")
     gpu_seconds: float = 0.0
 
 
 class Outstanding(BaseModel):
-    """A job accepted whose result was not folded yet; tombstoned when it is."""
+    """A job accepted whose result was not folded yet; tombstoned when it is.
+
+    It holds its request's name for as long, so it carries all of it: its decision may have left the log by then.
+    """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -54,3 +59,7 @@ class Outstanding(BaseModel):
     lane: str
     price_gpu_seconds: float
     deadline_ms: int
+    payload_digest: str
+    number: int
+    offset: int
+    appended_ms: int

@@ -1,0 +1,25 @@
+"""A record of the requests topic as it came: bytes, and where they stood."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One record of requests. `appended_ms` is its LogAppendTime: the broker's clock, not the producer's."""
+
+    partition: int
+    offset: int
+    appended_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+
+    @property
+    def headers_bytes(self) -> int:
+        """Names and values in UTF-8; a null value counts as empty."""
+        return sum(len(name.encode("utf-8", "replace")) + len(value or b"") for name, value in self.headers)
+
+    @property
+    def record_bytes(self) -> int:
+        return len(self.key or b"") + len(self.value or b"") + self.headers_bytes

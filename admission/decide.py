@@ -1,0 +1,74 @@
+"""May it enter? One pure function: no Kafka, no clock, no input or output."""
+
+from admission.arrival import Arrival
+from admission.draft import Draft
+from admission.ending import accepted, cancelled, rejected
+from admission.stages.config import config
+from admission.stages.deadline import deadline
+from admission.stages.decode import Malformed, decode
+from admission.stages.limits import limits
+from admission.stages.memory import memory
+from admission.stages.quota import quota
+from admission.stages.route import route
+from admission.stages.tenant import tenant
+from admission.state import State
+from admission.verdict import DeadLetter, Decided, Repeat, SendHome, Verdict
+from admission.window import Name
+from admission.world import World
+from schemas.names import job_id, request_name
+from schemas.partition import partition_of
+
+STAGES = (limits, tenant, config, memory, deadline, quota, route)
+
+
+def decide(arrival: Arrival, state: State, world: World, now_ms: int) -> Verdict:
+    """What becomes of `arrival`. Changes nothing: State.apply() makes it true. Never raises, whatever was sent.
+
+    `now_ms` is the wall clock, for deadlines. Quota time and the window of names follow the record's LogAppendTime. An
+    invalid record sent twice is refused once, so its name is looked up before its content is judged.
+    """
+    clock_ms = state.clock_after(arrival.appended_ms, now_ms)
+    named = decode(arrival.value)
+    if isinstance(named, Malformed):
+        return DeadLetter("malformed", named.message, clock_ms=clock_ms)
+
+    home = partition_of(named.tenant.encode(), world.catalogue.requests_partitions)
+    if home != arrival.partition:
+        return SendHome(home, clock_ms)
+
+    name = request_name(named.tenant, named.request_id)
+    known = state.name(name, clock_ms)
+    if known is not None:
+        return _again(known, named.digest, clock_ms)
+
+    draft = Draft(
+        arrival=arrival,
+        tenant=named.tenant,
+        request_id=named.request_id,
+        name=name,
+        body=named.body,
+        digest=named.digest,
+        now_ms=now_ms,
+        clock_ms=clock_ms,
+        job=job_id(state.birth, named.tenant, named.request_id, arrival.partition, arrival.offset),
+        number=state.decided + 1,
+    )
+    return _judge(draft, state, world)
+
+
+def _again(known: Name, digest: str, clock_ms: int) -> Repeat | DeadLetter:
+    if known.digest == digest:
+        return Repeat(known.job_id, clock_ms)
+    message = f"another payload came under this name at offset {known.offset}; send changes under a new request id"
+    return DeadLetter("conflicting_duplicate", message, known.offset, clock_ms)
+
+
+def _judge(draft: Draft, state: State, world: World) -> Decided:
+    cancelled_ms = world.cancelled.get(draft.name)
+    if cancelled_ms is not None and draft.arrival.appended_ms <= cancelled_ms:
+        return cancelled(draft, state, world)
+    for stage in STAGES:
+        refusal = stage(draft, state, world)
+        if refusal is not None:
+            return rejected(draft, refusal, state, world)
+    return accepted(draft)

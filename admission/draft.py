@@ -1,0 +1,66 @@
+"""A request on its way through the stages."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+from uuid import UUID
+
+from admission.arrival import Arrival
+from schemas.config import GenerationConfig
+from schemas.decision import RejectionCode, Route
+from schemas.pools import Pool
+from schemas.request import GenerationRequest
+
+# A field's name or a sentence may quote the sender, and a record of ours must stay far below the broker's limit.
+_FIELD_MAX = 128
+_MESSAGE_MAX = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a request may not enter: a code for programs, a sentence with the cure for people."""
+
+    code: RejectionCode
+    message: str
+    field: str | None = None
+    retry_after_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", _clipped(self.message, _MESSAGE_MAX))
+        if self.field is not None:
+            object.__setattr__(self, "field", _clipped(self.field, _FIELD_MAX))
+
+
+def _clipped(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+@dataclass(slots=True)
+class Draft:
+    """What is known so far. Fields without a value are written by the stage named beside them, read by later ones."""
+
+    arrival: Arrival
+    tenant: str
+    request_id: str
+    name: bytes
+    body: Mapping[str, Any] | Refusal  # a named body that is not strict JSON is refused after its name was looked up
+    digest: str
+    now_ms: int
+    clock_ms: int
+    job: UUID
+    number: int
+    metadata: dict[str, str] = field(default_factory=dict)  # limits
+    retry_of: str | None = None  # limits
+    request: GenerationRequest = field(init=False)  # limits
+    config: GenerationConfig = field(init=False)  # config
+    pool: Pool = field(init=False)  # config
+    deadline_ms: int = field(init=False)  # deadline
+    tokens_left: float = field(init=False)  # quota
+    route: Route = field(init=False)  # route
+
+    @property
+    def price_gpu_seconds(self) -> float:
+        return self.config.price.gpu_seconds * self.request.images
+
+
+StageResult: TypeAlias = Refusal | None

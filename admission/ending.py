@@ -1,0 +1,122 @@
+"""From a finished draft to what is logged: the decision, the work it asks for, the event that ends it."""
+
+from datetime import UTC, datetime, timedelta
+
+from admission.draft import Draft, Refusal
+from admission.stages.quota import tokens_now
+from admission.state import State
+from admission.verdict import Decided
+from admission.world import World
+from schemas.codec import encode
+from schemas.decision import Decision
+from schemas.names import seed_of
+from schemas.request import SEED_MAX
+from schemas.result import Cancelled, Rejected
+from schemas.work import WorkItem
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def accepted(draft: Draft) -> Decided:
+    """The work item is complete and its text final: a takeover produces the same bytes again."""
+    work = _work(draft)
+    decision = Decision(
+        number=draft.number,
+        tenant=draft.tenant,
+        request_id=draft.request_id,
+        job_id=work.job_id,
+        verdict="accepted",
+        payload_digest=draft.digest,
+        offset=draft.arrival.offset,
+        appended_ms=draft.arrival.appended_ms,
+        price_gpu_seconds=work.price_gpu_seconds,
+        bucket_after=draft.tokens_left,
+        deadline_ms=draft.deadline_ms,
+        route=draft.route,
+        work=encode(work).decode(),
+    )
+    return Decided(decision, None, draft.clock_ms)
+
+
+def rejected(draft: Draft, refusal: Refusal, state: State, world: World) -> Decided:
+    """Final: to try again the sender uses a new request id."""
+    result = Rejected(
+        tenant=draft.tenant,
+        request_id=draft.request_id,
+        job_id=str(draft.job),
+        retry_of=draft.retry_of,
+        metadata=draft.metadata,
+        finished_at=_at(draft.now_ms),
+        code=refusal.code,
+        message=refusal.message,
+        field=refusal.field,
+        retry_after_seconds=refusal.retry_after_seconds,
+    )
+    decision = Decision(
+        number=draft.number,
+        tenant=draft.tenant,
+        request_id=draft.request_id,
+        job_id=str(draft.job),
+        verdict="rejected",
+        code=refusal.code,
+        message=refusal.message,
+        payload_digest=draft.digest,
+        offset=draft.arrival.offset,
+        appended_ms=draft.arrival.appended_ms,
+        bucket_after=tokens_now(draft, state, world),
+    )
+    return Decided(decision, result, draft.clock_ms)
+
+
+def cancelled(draft: Draft, state: State, world: World) -> Decided:
+    """The cancel was known before the request was read."""
+    message = "cancelled before it was admitted"
+    result = Cancelled(
+        tenant=draft.tenant,
+        request_id=draft.request_id,
+        job_id=str(draft.job),
+        finished_at=_at(draft.now_ms),
+        message=message,
+    )
+    decision = Decision(
+        number=draft.number,
+        tenant=draft.tenant,
+        request_id=draft.request_id,
+        job_id=str(draft.job),
+        verdict="cancelled",
+        message=message,
+        payload_digest=draft.digest,
+        offset=draft.arrival.offset,
+        appended_ms=draft.arrival.appended_ms,
+        bucket_after=tokens_now(draft, state, world),
+    )
+    return Decided(decision, result, draft.clock_ms)
+
+
+def _work(draft: Draft) -> WorkItem:
+    request = draft.request
+    # 0 is a seed like any other. A drawn one leaves room for the seeds of the pictures after the first.
+    seed = min(seed_of(draft.job), SEED_MAX - request.images + 1) if request.seed is None else request.seed
+    return WorkItem(
+        job_id=str(draft.job),
+        tenant=draft.tenant,
+        request_id=draft.request_id,
+        retry_of=request.retry_of,
+        prompt=request.prompt,
+        negative_prompt=request.negative_prompt,
+        config=draft.config,
+        config_hash=draft.config.config_hash,
+        seed=seed,
+        images=request.images,
+        lane=request.priority,
+        deadline=_at(draft.deadline_ms),
+        results_partition=draft.arrival.partition,
+        price_gpu_seconds=draft.price_gpu_seconds,
+        accepted_at=_at(draft.now_ms),
+        metadata=request.metadata,
+    )
+
+
+def _at(milliseconds: int) -> datetime:
+    """Exact, where fromtimestamp() would round."""
+    return _EPOCH + timedelta(milliseconds=milliseconds)

@@ -1,0 +1,101 @@
+"""Reading a partition's logs: decisions and tenants, interleaved in any order, each in its own order."""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from admission.errors import StateRefused
+from admission.window import Name
+from schemas.decision import (
+    HEADER_APPENDED_MS,
+    HEADER_DIGEST,
+    HEADER_JOB,
+    HEADER_NUMBER,
+    HEADER_OFFSET,
+    Decision,
+)
+from schemas.tenancy import CURSOR_KEY, JOB_PREFIX, Cursor, Outstanding, TenantRecord
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+class Fold:
+    """Collects what an opening needs and forgets early what it does not.
+
+    Each cursor on the way bounds what is kept: it never goes back. Read tenants first, and the values of decisions
+    already emitted are not kept at all.
+    """
+
+    def __init__(self, partition: int) -> None:
+        self._partition = partition
+        self._tenants: dict[bytes, bytes] = {}
+        self.cursor: Cursor | None = None
+        self.names: deque[tuple[bytes, Name]] = deque()
+        self._values: deque[tuple[int, bytes | None]] = deque()  # by offset
+
+    def tenants(self, key: bytes, value: bytes | None) -> None:
+        if key == CURSOR_KEY:
+            if value is not None:
+                self.cursor = self._parse(Cursor, value, "the cursor")
+                self._forget(self.cursor)
+        elif value is None:
+            self._tenants.pop(key, None)
+        else:
+            self._tenants[key] = value
+
+    def decision(self, key: bytes, headers: Sequence[tuple[str, bytes | None]], value: bytes | None) -> None:
+        fields = {header: (content or b"").decode("utf-8", "replace") for header, content in headers}
+        try:
+            name = Name(
+                number=int(fields[HEADER_NUMBER]),
+                digest=fields[HEADER_DIGEST],
+                offset=int(fields[HEADER_OFFSET]),
+                appended_ms=int(fields[HEADER_APPENDED_MS]),
+                job_id=fields[HEADER_JOB],
+            )
+        except (KeyError, ValueError) as error:
+            raise StateRefused(
+                f"a decision of partition {self._partition} lacks the headers of one; something else wrote to the "
+                f"decisions topic: keep it to admission"
+            ) from error
+        if self.cursor is None or name.number >= self.cursor.oldest:
+            self.names.append((key, name))
+        if self.cursor is None or name.offset >= self.cursor.emitted_through:
+            self._values.append((name.offset, value))
+
+    def _forget(self, cursor: Cursor) -> None:
+        while self.names and self.names[0][1].number < cursor.oldest:
+            self.names.popleft()
+        while self._values and self._values[0][0] < cursor.emitted_through:
+            self._values.popleft()
+
+    def decisions(self) -> list[Decision]:
+        """Those not known to be emitted, in the order of their requests."""
+        return [self._parse(Decision, value or b"", "a decision") for _, value in self._values]
+
+    def tenant_records(self) -> list[tuple[str, TenantRecord]]:
+        return [
+            (key.decode("utf-8", "replace"), self._parse(TenantRecord, value, "a tenant's record"))
+            for key, value in self._tenants.items()
+            if not key.startswith(JOB_PREFIX)
+        ]
+
+    def jobs(self) -> list[tuple[str, Outstanding]]:
+        return [
+            (key.removeprefix(JOB_PREFIX).decode("utf-8", "replace"), self._parse(Outstanding, value, "a job's record"))
+            for key, value in self._tenants.items()
+            if key.startswith(JOB_PREFIX)
+        ]
+
+    def _parse(self, model: type[_Model], value: bytes, what: str) -> _Model:
+        try:
+            return model.model_validate_json(value)
+        except ValidationError as error:
+            detail = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(str(part) for part in detail["loc"]) or "body"
+            raise StateRefused(
+                f"{what} of partition {self._partition} cannot be read ({where}: {detail['msg']}); "
+                f"if a newer admission wrote it, upgrade this one"
+            ) from error

@@ -1,0 +1,67 @@
+"""Every limit of admission. The host reads them once; decisions get them with the world."""
+
+from typing import Annotated
+
+from pydantic import Field, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from schemas.topics import REQUEST_BYTES_MAX
+
+_DAY_SECONDS = 86_400
+
+
+class AdmissionLimits(BaseSettings):
+    """What a request may be. Every admission process of a deployment must have the same."""
+
+    model_config = SettingsConfigDict(env_prefix="KILN_ADMISSION_", frozen=True)
+
+    prompt_code_points_max: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        default=2000, description="A text encoder reads some 77 to 512 tokens; more only costs."
+    )
+    prompt_bytes_max: Annotated[int, Field(ge=1, le=REQUEST_BYTES_MAX)] = Field(
+        default=8000, description="Of the prompt in UTF-8: 4 bytes a code point at the worst."
+    )
+    negative_prompt_code_points_max: Annotated[int, Field(ge=0, le=1_000_000)] = 2000
+    negative_prompt_bytes_max: Annotated[int, Field(ge=0, le=REQUEST_BYTES_MAX)] = 8000
+    metadata_entries_max: Annotated[int, Field(ge=0, le=1024)] = 16
+    metadata_key_bytes_max: Annotated[int, Field(ge=1, le=4096)] = 64
+    metadata_value_bytes_max: Annotated[int, Field(ge=0, le=65_536)] = 512
+    headers_max: Annotated[int, Field(ge=0, le=10_000)] = Field(default=32, description="Headers of one record.")
+    headers_bytes_max: Annotated[int, Field(ge=0, le=REQUEST_BYTES_MAX)] = Field(
+        default=16 << 10, description="Of all header names and values of one record."
+    )
+    record_bytes_max: Annotated[int, Field(ge=1024, le=REQUEST_BYTES_MAX)] = Field(
+        default=REQUEST_BYTES_MAX, description="Of key, value and headers of one record."
+    )
+    images_max: Annotated[int, Field(ge=1, le=1024)] = Field(
+        default=16, description="Pictures of one request, whatever its config allows."
+    )
+    dedupe_window_seconds: Annotated[int, Field(ge=1, le=30 * _DAY_SECONDS)] = Field(
+        default=3600, description="How long a request's name is remembered; a repeat within it is free."
+    )
+    default_deadline_seconds: Annotated[int, Field(ge=1, le=365 * _DAY_SECONDS)] = Field(
+        default=_DAY_SECONDS, description="Given to a request that names no deadline."
+    )
+    deadline_seconds_max: Annotated[int, Field(ge=1, le=365 * _DAY_SECONDS)] = Field(
+        default=7 * _DAY_SECONDS, description="A later deadline is shortened to it. Below the retention of work."
+    )
+    clock_skew_seconds: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = Field(
+        default=5.0, description="How far the broker's clock may run ahead of ours before it is not believed."
+    )
+    outstanding_slack_seconds: Annotated[int, Field(ge=0, le=30 * _DAY_SECONDS)] = Field(
+        default=3600, description="A job without a result is given up this long after its deadline."
+    )
+
+    @model_validator(mode="after")
+    def _the_default_deadline_is_allowed(self) -> "AdmissionLimits":
+        if self.default_deadline_seconds > self.deadline_seconds_max:
+            raise ValueError("default_deadline_seconds is above deadline_seconds_max; lower it")
+        return self
+
+    @property
+    def dedupe_window_ms(self) -> int:
+        return self.dedupe_window_seconds * 1000
+
+    @property
+    def outstanding_slack_ms(self) -> int:
+        return self.outstanding_slack_seconds * 1000

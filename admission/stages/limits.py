@@ -1,0 +1,120 @@
+"""Schema and sizes: what needs nothing but the record itself."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from admission.draft import Draft, Refusal, StageResult
+from admission.settings import AdmissionLimits
+from admission.state import State
+from admission.world import World
+from schemas.request import SCHEMA_VERSION, SEED_MAX, GenerationRequest, first_problem
+
+
+def limits(draft: Draft, state: State, world: World) -> StageResult:
+    """The request as its sender meant it, every size within the settings."""
+    del state
+    refusal = _record(draft, world.limits) or _parsed(draft)
+    if refusal is not None:
+        return refusal
+    request = draft.request
+    refusal = _metadata(request.metadata, world.limits)
+    if refusal is not None:
+        return refusal
+    draft.metadata = request.metadata  # small enough now to be returned in a rejection
+    sizes = world.limits
+    return (
+        _prompt("prompt", request.prompt, sizes.prompt_code_points_max, sizes.prompt_bytes_max)
+        or _prompt(
+            "negative_prompt",
+            request.negative_prompt,
+            sizes.negative_prompt_code_points_max,
+            sizes.negative_prompt_bytes_max,
+        )
+        or _pictures(request, sizes)
+    )
+
+
+def _record(draft: Draft, limits: AdmissionLimits) -> StageResult:
+    arrival = draft.arrival
+    if arrival.key is not None and arrival.key != draft.tenant.encode():
+        return Refusal("invalid_request", "the record's key differs from the tenant; send the tenant, or no key", "key")
+    if len(arrival.headers) > limits.headers_max:
+        return Refusal("too_large", f"{len(arrival.headers)} headers; send at most {limits.headers_max}", "headers")
+    if arrival.headers_bytes > limits.headers_bytes_max:
+        return Refusal(
+            "too_large", f"{arrival.headers_bytes} bytes of headers; send at most {limits.headers_bytes_max}", "headers"
+        )
+    if arrival.record_bytes > limits.record_bytes_max:
+        return Refusal(
+            "too_large", f"the record has {arrival.record_bytes} bytes; send at most {limits.record_bytes_max}", "body"
+        )
+    return None
+
+
+def _parsed(draft: Draft) -> StageResult:
+    if isinstance(draft.body, Refusal):
+        return draft.body
+    if _is_another_version(draft.body):
+        version = str(draft.body["schema_version"])[:32]
+        return Refusal(
+            "unsupported_schema", f"schema version {version}; this service reads {SCHEMA_VERSION}", "schema_version"
+        )
+    try:
+        request = GenerationRequest.model_validate(draft.body)
+    except ValidationError as error:
+        field, message = first_problem(error)
+        return Refusal("invalid_seed" if field == "seed" else "invalid_request", message, field)
+    draft.request = request
+    draft.retry_of = request.retry_of
+    return None
+
+
+def _is_another_version(body: Mapping[str, Any]) -> bool:
+    version = body.get("schema_version", SCHEMA_VERSION)
+    return isinstance(version, int) and not isinstance(version, bool) and version != SCHEMA_VERSION
+
+
+def _metadata(metadata: dict[str, str], limits: AdmissionLimits) -> StageResult:
+    if len(metadata) > limits.metadata_entries_max:
+        return Refusal(
+            "invalid_request",
+            f"{len(metadata)} entries of metadata; send at most {limits.metadata_entries_max}",
+            "metadata",
+        )
+    for key, value in metadata.items():
+        if len(key.encode()) > limits.metadata_key_bytes_max:
+            return Refusal(
+                "invalid_request",
+                f"a key of metadata has more than {limits.metadata_key_bytes_max} bytes; shorten it",
+                "metadata",
+            )
+        if len(value.encode()) > limits.metadata_value_bytes_max:
+            return Refusal(
+                "invalid_request",
+                f"the metadata {key!r} has more than {limits.metadata_value_bytes_max} bytes; shorten it",
+                "metadata",
+            )
+    return None
+
+
+def _prompt(field: str, text: str, code_points_max: int, bytes_max: int) -> StageResult:
+    if len(text) > code_points_max:
+        return Refusal("prompt_too_long", f"{field} has {len(text)} code points; send at most {code_points_max}", field)
+    size = len(text.encode())
+    if size > bytes_max:
+        return Refusal("prompt_too_long", f"{field} has {size} bytes in UTF-8; send at most {bytes_max}", field)
+    return None
+
+
+def _pictures(request: GenerationRequest, limits: AdmissionLimits) -> StageResult:
+    if request.images > limits.images_max:
+        return Refusal("invalid_request", f"{request.images} images; ask for at most {limits.images_max}", "images")
+    if request.seed is not None and request.seed + request.images - 1 > SEED_MAX:
+        return Refusal(
+            "invalid_seed",
+            f"the seed of the last picture would be above {SEED_MAX}; send a smaller seed or ask for fewer images",
+            "seed",
+        )
+    return None

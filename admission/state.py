@@ -1,0 +1,213 @@
+"""What admission remembers of one requests partition: a fold over decisions, tenants and results."""
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from uuid import UUID
+
+from admission.accounts import Account, Accounts
+from admission.arrival import Arrival
+from admission.fold import Fold
+from admission.opening import Start, begin
+from admission.settings import AdmissionLimits
+from admission.verdict import Decided, Verdict
+from admission.window import Name, Window
+from schemas.codec import encode
+from schemas.decision import Decision
+from schemas.names import request_name
+from schemas.result import Cancelled, Expired, Failed, Rejected, Succeeded
+from schemas.tenancy import CURSOR_KEY, Cursor, Outstanding
+
+Result = Succeeded | Failed | Rejected | Cancelled | Expired
+
+
+class State:
+    """Fold the logs, call opened() once, then apply() each verdict in the order of offsets.
+
+    Not thread-safe, and never rolled back: when a transaction's outcome is unknown, throw the state away and fold anew.
+    What drain_changes() returns belongs into the transaction that carries the decisions applied since the last call.
+    """
+
+    def __init__(self, partition: int, limits: AdmissionLimits | None = None) -> None:
+        self.partition = partition
+        self._limits = AdmissionLimits() if limits is None else limits
+        self._fold: Fold | None = Fold(partition)
+        self._window = Window(self._limits.dedupe_window_ms)
+        self._accounts = Accounts(self._limits.outstanding_slack_ms)
+        self._unemitted: deque[tuple[int, int]] = deque()  # (offset, number) of decisions
+        self._at = Start()
+
+    # Opening ---------------------------------------------------------------------------------------------------------
+
+    def fold_tenants(self, key: bytes, value: bytes | None) -> None:
+        """One record of the tenants topic. Raises StateRefused where it cannot be read."""
+        assert self._fold is not None, "fold before opened()"
+        self._fold.tenants(key, value)
+
+    def fold_decision(self, key: bytes, headers: Sequence[tuple[str, bytes | None]], value: bytes | None) -> None:
+        """One record of the decisions topic. Raises StateRefused where its headers are not a decision's."""
+        assert self._fold is not None, "fold before opened()"
+        self._fold.decision(key, headers, value)
+
+    def opened(
+        self,
+        birth: Callable[[], UUID],
+        log_end: int,
+        committed: int | None,
+        now_ms: int,
+        *,
+        results_end: int | None = None,
+        accept_loss: bool = False,
+    ) -> list[Decision]:
+        """End the fold. Returns the accepted decisions whose work may not have been produced, by offset.
+
+        `log_end` and `results_end` are high watermarks of the partition in requests and results, `committed` is the
+        group's offset, `now_ms` the wall clock. `birth` mints the id of a partition that never was opened. Raises
+        StateRefused, with the cure, where the logs lack what the window needs; with `accept_loss` it goes on from what
+        is there: names may be forgotten, and work that was decided and not produced may be lost.
+        """
+        assert self._fold is not None, "opened() is called once"
+        fold, self._fold = self._fold, None
+        self._at = begin(fold, birth, self.partition, log_end, committed, results_end, accept_loss=accept_loss)
+        for tenant, record in fold.tenant_records():
+            self._accounts.restore(tenant, record)
+        for job_id, job in fold.jobs():
+            self._accounts.restore_job(job_id, job)
+        for key, name in fold.names:
+            if name.number >= self._at.oldest:
+                self._window.add(key, name)
+            if name.number > self._at.emitted:
+                self._unemitted.append((name.offset, name.number))
+        for job_id, job in self._accounts.jobs.items():
+            name = Name(job.number, job.payload_digest, job.offset, job.appended_ms, job_id)
+            self._window.hold(request_name(job.tenant, job.request_id), name)
+        self._expire(now_ms)
+        return [each for each in fold.decisions() if each.verdict == "accepted" and each.offset >= self._at.resend_from]
+
+    # Reading ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def birth(self) -> UUID:
+        return self._at.birth
+
+    @property
+    def next(self) -> int:
+        """The first request offset not decided."""
+        return self._at.next
+
+    @property
+    def emitted_through(self) -> int:
+        """Requests below it have their work produced."""
+        return self._at.emitted_through
+
+    @property
+    def results_next(self) -> int:
+        """The first result offset not folded."""
+        return self._at.results_next
+
+    @property
+    def clock_ms(self) -> int:
+        return self._at.clock_ms
+
+    @property
+    def decided(self) -> int:
+        """The number of the newest decision."""
+        return self._at.decided
+
+    @property
+    def names(self) -> Window:
+        return self._window
+
+    @property
+    def outstanding(self) -> Mapping[str, Outstanding]:
+        """Accepted jobs without a result, by job id."""
+        return self._accounts.jobs
+
+    def name(self, key: bytes, clock_ms: int) -> Name | None:
+        """The decision that holds a request's name at `clock_ms`, if any does."""
+        return self._window.get(key, clock_ms, self._accounts.jobs)
+
+    def account(self, tenant: str) -> Account | None:
+        return self._accounts.get(tenant)
+
+    def clock_after(self, appended_ms: int, now_ms: int) -> int:
+        """Quota time after a record: its LogAppendTime, never back, never more than the skew ahead of our own clock."""
+        return max(self._at.clock_ms, min(appended_ms, now_ms + int(self._limits.clock_skew_seconds * 1000)))
+
+    # Living ----------------------------------------------------------------------------------------------------------
+
+    def apply(self, arrival: Arrival, verdict: Verdict) -> None:
+        """Make a verdict true."""
+        at = self._at
+        assert self._fold is None, "opened() comes first"
+        assert arrival.offset >= at.next, f"offset {arrival.offset} was decided before; next is {at.next}"
+        at.next = arrival.offset + 1
+        at.clock_ms = max(at.clock_ms, verdict.clock_ms)
+        if isinstance(verdict, Decided):
+            decision = verdict.decision
+            assert decision.number == at.decided + 1, "decided against another state"
+            at.decided = decision.number
+            name = Name(
+                decision.number, decision.payload_digest, decision.offset, decision.appended_ms, decision.job_id
+            )
+            self._window.add(request_name(decision.tenant, decision.request_id), name)
+            self._unemitted.append((decision.offset, decision.number))
+            self._accounts.decided(decision, at.clock_ms)
+        self._expire(at.clock_ms)
+
+    def fold_result(self, result: Result | None, offset: int) -> None:
+        """One record of results, or None for one that cannot be read. Offsets folded before change nothing."""
+        if offset < self._at.results_next:
+            return
+        self._at.results_next = offset + 1
+        if result is None or isinstance(result, Rejected):
+            return
+        job = self._accounts.finish(result.job_id, result.gpu_seconds)
+        if job is not None:
+            self._window.release(request_name(job.tenant, job.request_id), result.job_id, self._at.clock_ms)
+
+    def skip_to(self, offset: int) -> None:
+        """Nothing but transaction markers is left below `offset` of requests."""
+        self._at.next = max(self._at.next, offset)
+
+    def emitted(self, through_offset: int) -> None:
+        """The work of every request below `through_offset` is produced and acknowledged."""
+        assert through_offset <= self._at.next, "nothing is emitted before it is decided"
+        self._at.emitted_through = max(self._at.emitted_through, through_offset)
+        while self._unemitted and self._unemitted[0][0] < self._at.emitted_through:
+            _, self._at.emitted = self._unemitted.popleft()
+
+    def cursor(self) -> Cursor:
+        at = self._at
+        return Cursor(
+            birth=at.birth,
+            next=at.next,
+            emitted_through=at.emitted_through,
+            clock_ms=at.clock_ms,
+            results_next=at.results_next,
+            decided=at.decided,
+            emitted=at.emitted,
+            oldest=min(self._window.oldest(at.clock_ms, at.decided + 1), at.emitted + 1),
+        )
+
+    def drain_changes(self) -> list[tuple[bytes, bytes | None]]:
+        """Records of the tenants topic, same partition, that make the logs say what this state says. Never empty."""
+        return [*self._accounts.drain(), (CURSOR_KEY, encode(self.cursor()))]
+
+    def check_integrity(self) -> None:
+        """Assert what must always hold."""
+        at = self._at
+        assert at.emitted_through <= at.next
+        assert at.emitted <= at.decided
+        assert len(self._unemitted) == at.decided - at.emitted
+        for tenant, account in self._accounts.items():
+            running = sum(job.tenant == tenant for job in self._accounts.jobs.values())
+            assert account.accepted == account.finished + account.dropped + running
+            assert account.tokens >= 0
+        for job in self._accounts.jobs.values():
+            assert self.name(request_name(job.tenant, job.request_id), at.clock_ms) is not None
+
+    def _expire(self, now_ms: int) -> None:
+        """Jobs first: a name that only an overdue job held leaves with it."""
+        for job_id, job in self._accounts.drop_overdue(now_ms):
+            self._window.release(request_name(job.tenant, job.request_id), job_id, self._at.clock_ms)
+        self._window.expire(self._at.clock_ms, self._accounts.jobs)

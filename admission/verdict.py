@@ -1,0 +1,46 @@
+"""What becomes of an arrival. Exactly one of four."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from schemas.decision import DeadLetterReason, Decision
+from schemas.result import Cancelled, Rejected
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A new name: log the decision. `result` is its terminal event unless it was accepted."""
+
+    decision: Decision
+    result: Rejected | Cancelled | None = None
+    clock_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """The same name and payload again: silent and free."""
+
+    job_id: str
+    clock_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """No readable name, or another payload under a known name; `first_offset` is then the request it contradicts."""
+
+    reason: DeadLetterReason
+    message: str
+    first_offset: int | None = None
+    clock_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SendHome:
+    """Appended to a partition that is not its tenant's: write it, unchanged, to `partition`."""
+
+    partition: int
+    clock_ms: int = 0
+
+
+# Each carries the quota clock (ms) as the record left it, so that applying a verdict needs no clock.
+Verdict: TypeAlias = Decided | Repeat | DeadLetter | SendHome
