@@ -25,7 +25,6 @@ _LOG_FETCH_WAIT_MS = 20  # a log is read to a known end, so an empty fetch only 
 def transactional_producer(kafka: KafkaSettings, transactional_id: str) -> AIOKafkaProducer:
     """Its start fences every other producer with the same id, and returns when their transaction is decided."""
     return AIOKafkaProducer(
-        **kafka.client_options(),
         **_writing(kafka),
         transactional_id=transactional_id,
         transaction_timeout_ms=kafka.transaction_timeout_ms,
@@ -35,7 +34,6 @@ def transactional_producer(kafka: KafkaSettings, transactional_id: str) -> AIOKa
 def idempotent_producer(kafka: KafkaSettings) -> AIOKafkaProducer:
     """Without transactions, so without markers in its topics: lag reads 0 when the work is done."""
     return AIOKafkaProducer(
-        **kafka.client_options(),
         **_writing(kafka),
         transactional_id=None,
         transaction_timeout_ms=kafka.transaction_timeout_ms,  # not used without an id
@@ -51,7 +49,6 @@ def group_consumer(
     taken: seek to your own next offset, or make another consumer.
     """
     return AIOKafkaConsumer(
-        **kafka.client_options(),
         **_reading(kafka),
         group_id=group,
         auto_offset_reset="earliest",
@@ -66,7 +63,6 @@ def log_consumer(kafka: KafkaSettings, *, follow: bool = False) -> AIOKafkaConsu
     `follow` makes it cheap to wait at the end of a log; without it, quick to reach one.
     """
     return AIOKafkaConsumer(
-        **kafka.client_options(),
         **_reading(kafka),
         group_id=None,
         auto_offset_reset="none",
@@ -130,6 +126,7 @@ def _hush(client: AIOKafkaProducer | AIOKafkaConsumer) -> None:
 
 def _writing(kafka: KafkaSettings) -> dict[str, Any]:
     return {
+        **kafka.client_options(),
         "acks": "all",
         "enable_idempotence": True,
         "linger_ms": 0,
@@ -144,6 +141,8 @@ def _writing(kafka: KafkaSettings) -> dict[str, Any]:
 
 def _reading(kafka: KafkaSettings) -> dict[str, Any]:
     return {
+        **kafka.client_options(),
+        "retry_backoff_ms": kafka.reader_retry_backoff_ms,
         "isolation_level": "read_committed",
         "enable_auto_commit": False,
         "auto_commit_interval_ms": 5_000,  # not used without auto commit

@@ -59,6 +59,9 @@ class KafkaSettings(BaseSettings):
     retry_backoff_ms: int = Field(
         20, ge=1, le=10_000, description="pause before the client asks again; it dominates the time of a take-over"
     )
+    reader_retry_backoff_ms: int = Field(
+        100, ge=1, le=10_000, description="the same for consumers, whose every failed fetch is logged"
+    )
     metadata_max_age_ms: int = Field(60_000, ge=1_000, le=3_600_000, description="until new partitions are noticed")
     connections_max_idle_ms: int = Field(540_000, ge=10_000, le=3_600_000, description="of a connection without use")
 
@@ -177,9 +180,3 @@ class KafkaSettings(BaseSettings):
                 f"a file of KAFKA_SSL_CAFILE, KAFKA_SSL_CERTFILE or KAFKA_SSL_KEYFILE cannot be used: {error}"
             ) from error
         return context
-
-    def backoff_seconds(self, failures: int) -> float:
-        """The pause after so many failures in a row, one or more: doubled each time, from the first to the longest."""
-        assert failures >= 1
-        doubled: int = self.backoff_first_ms << min(failures - 1, 30)
-        return min(self.backoff_most_ms, doubled) / 1000

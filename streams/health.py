@@ -1,0 +1,69 @@
+"""The health page of a service: is it alive, is it ready, and its metrics."""
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+_LOG = logging.getLogger(__name__)
+_SHUTDOWN_SECONDS = 1.0  # for a scrape under way; a probe's answer is short
+
+Check = Callable[[], str | None]
+
+
+class HealthServer:
+    """Serves /livez and /readyz as text and /metrics for Prometheus, over HTTP, without authentication.
+
+    A check returns None where all is well, else a sentence that says what is wrong: the answer is then 503 with that
+    sentence, and also where a check raises. Checks run in the event loop and must not block it: an answer that comes
+    late is what tells a probe that the loop is stuck.
+    """
+
+    def __init__(
+        self, port: int, *, live: Check, ready: Check, registry: CollectorRegistry, host: str = "127.0.0.1"
+    ) -> None:
+        self._host = host
+        self._wanted_port = port
+        self._registry = registry
+        app = web.Application()
+        app.router.add_get("/livez", _page(live))
+        app.router.add_get("/readyz", _page(ready))
+        app.router.add_get("/metrics", self._metrics)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
+
+    @property
+    def port(self) -> int:
+        """The port in use, once started: port 0 takes any free one."""
+        assert self._runner.addresses, "start the server first"
+        port: int = self._runner.addresses[0][1]
+        return port
+
+    async def start(self) -> None:
+        """Listen. Raises OSError where the port is taken."""
+        await self._runner.setup()
+        try:
+            await web.TCPSite(self._runner, self._host, self._wanted_port).start()
+        except BaseException:
+            await self._runner.cleanup()
+            raise
+
+    async def stop(self) -> None:
+        """Close the port, then wait a second at most for answers under way. Harmless where nothing was started."""
+        await self._runner.cleanup()
+
+    async def _metrics(self, _: web.Request) -> web.Response:
+        return web.Response(body=generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+def _page(check: Check) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def answer(_: web.Request) -> web.Response:
+        try:
+            wrong = check()
+        except Exception as error:
+            _LOG.exception("a health check raised")
+            wrong = f"the check itself failed: {error!r}"
+        return web.Response(text=f"{wrong or 'ok'}\n", status=200 if wrong is None else 503)
+
+    return answer
