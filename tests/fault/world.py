@@ -1,0 +1,124 @@
+"""The surroundings of a run: its folder, its declarations, its environment, its broker and its topics."""
+
+import asyncio
+import json
+import os
+import socket
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from rich.console import Console
+
+from infra.broker import server
+from infra.broker.settings import BrokerSettings
+from schemas.pools import Pool, Pools
+from schemas.request import LANES
+from schemas.topics import Catalogue, TopicSettings
+from streams.kafka.admin import create_topics
+from streams.kafka.settings import KafkaSettings
+from tests.fault.children import MARK, Child
+from tests.fault.history import Limit
+from tests.fault.plan import Kind
+
+POOL = "default"
+ROOT = Path(__file__).parents[2]
+SESSION_SECONDS = 3.0
+_REQUESTS_PARTITIONS = 4
+_WORK_PARTITIONS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Everything a child process needs to know, and where what it does can be seen."""
+
+    folder: Path
+    mark: str
+    bootstrap: str
+    catalogue: Catalogue
+    environment: Mapping[str, str]
+
+    @property
+    def store(self) -> Path:
+        return self.folder / "store"
+
+    @property
+    def work_topics(self) -> list[str]:
+        return [self.catalogue.work(POOL, lane) for lane in LANES]
+
+    @property
+    def groups(self) -> dict[str, list[str]]:
+        """Both consumer groups, and the topics whose offsets they keep."""
+        return {
+            self.catalogue.admission_group: [self.catalogue.requests],
+            self.catalogue.gpu_group(POOL): self.work_topics,
+        }
+
+    def child(self, kind: Kind, number: int, extra: Mapping[str, str]) -> Child:
+        """A service process, not started yet."""
+        port = free_port()
+        name = f"{kind}-{number}"
+        environment = dict(self.environment) | {
+            "KILN_ADMISSION_SERVICE_HEALTH_PORT": str(port),
+            "KILN_GPU_CONSUMER_HEALTH_PORT": str(port),
+            "KAFKA_CLIENT_ID": name,
+            **extra,
+        }
+        command = [str(Path(sys.executable).with_name("kiln")), str(kind), "run"]
+        return Child(name, command, environment, port, self.folder / f"{name}.log")
+
+
+@contextmanager
+def broker(home: Path, console: Console) -> Iterator[str]:
+    """A broker of our own, stopped at the end. Yields its address."""
+    settings = BrokerSettings(home=home)
+    started = server.up(settings, console, tied=True)
+    try:
+        yield started.bootstrap
+    finally:
+        server.down(settings)
+
+
+def make_world(
+    folder: Path, bootstrap: str, *, prefix: str, limits: Mapping[str, Limit], settings: Mapping[str, str]
+) -> World:
+    """Write the declarations of a small deployment into `folder` and create its topics."""
+    folder.mkdir(parents=True, exist_ok=True)
+    pool = Pool(
+        gpu_product="cpu", vram_bytes=2 << 30, price_usd_per_hour=0, replicas_max=2, partitions=_WORK_PARTITIONS
+    )
+    pools = Pools(pools={POOL: pool})
+    (folder / "pools.yaml").write_text(yaml.safe_dump(pools.model_dump(mode="json")), encoding="utf-8")
+    quotas = {name: {"burst": limit.burst, "per_second": limit.per_second} for name, limit in limits.items()}
+    (folder / "tenants.yaml").write_text(yaml.safe_dump({"tenants": quotas}), encoding="utf-8")
+    environment = {
+        **os.environ,
+        MARK: prefix,
+        "KILN_HOME": str(folder / "home"),
+        "KILN_CONFIGS": str(ROOT / "infra" / "configs"),
+        "KILN_POOLS": str(folder / "pools.yaml"),
+        "KILN_TENANTS": str(folder / "tenants.yaml"),
+        "KILN_TOPICS_PREFIX": prefix,
+        "KILN_TOPICS_REQUESTS_PARTITIONS": str(_REQUESTS_PARTITIONS),
+        "KILN_STORE_URL": (folder / "store").as_uri(),
+        "KAFKA_BOOTSTRAP_SERVERS": bootstrap,
+        "KAFKA_SESSION_TIMEOUT_MS": str(int(SESSION_SECONDS * 1000)),
+        "KAFKA_HEARTBEAT_INTERVAL_MS": "500",
+        "PYTHONUNBUFFERED": "1",
+        **settings,
+    }
+    catalogue = Catalogue(TopicSettings(prefix=prefix, requests_partitions=_REQUESTS_PARTITIONS), pools)
+    asyncio.run(create_topics(KafkaSettings(bootstrap_servers=bootstrap), catalogue))
+    changed = {name: value for name, value in environment.items() if os.environ.get(name) != value}
+    (folder / "environment.json").write_text(json.dumps(changed, indent=1), encoding="utf-8")
+    return World(folder, prefix, bootstrap, catalogue, environment)
+
+
+def free_port() -> int:
+    """A port that is free now, below the range of outgoing connections where the system has the usual one."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
