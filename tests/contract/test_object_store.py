@@ -7,7 +7,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Event
 
 import pytest
 
@@ -106,6 +106,28 @@ def test_racing_processes_have_one_winner(store: ObjectStore) -> None:
         won = [body for answer in winners for body in answer[key]]
         assert len(won) == 1
         assert store.get(key) == won[0].encode()
+
+
+def test_a_reader_beside_a_writer_sees_one_whole_object_or_the_other(store: ObjectStore) -> None:
+    bodies = [letter * (4 << 20) for letter in (b"a", b"b")]
+    store.put("artifacts/a.bin", bodies[0], TEXT)
+    done = Event()
+
+    def read() -> int:
+        reads = 0
+        while not done.is_set():
+            assert store.get("artifacts/a.bin") in bodies
+            reads += 1
+        return reads
+
+    with ThreadPoolExecutor(2) as pool:
+        readers = [pool.submit(read) for _ in range(2)]
+        try:
+            for number in range(20):
+                store.put("artifacts/a.bin", bodies[number % 2], TEXT)
+        finally:
+            done.set()
+        assert all(reader.result(60) for reader in readers)
 
 
 def test_a_killed_writer_leaves_nothing_half_visible(store: ObjectStore) -> None:
