@@ -111,7 +111,7 @@ def prefix(request: pytest.FixtureRequest) -> Iterator[str]:
     if "kafka" in request.fixturenames:
         from tests.kafka import delete_topics
 
-        asyncio.run(delete_topics(request.getfixturevalue("kafka"), f"{unique}."))
+        asyncio.run(delete_topics(request.getfixturevalue("kafka"), unique))
 
 
 @pytest.fixture

@@ -1,8 +1,10 @@
 """Whether a cluster takes records: a topic is created, a record is acknowledged by all replicas, the topic goes."""
 
 import asyncio
+import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from uuid import uuid4
 
 from aiokafka import AIOKafkaProducer
@@ -18,12 +20,26 @@ _PAUSE_SECONDS = 0.05
 def wait_ready(bootstrap: str, *, replication: int, seconds: float, check_alive: Callable[[], None]) -> None:
     """Block until a produce succeeds. `check_alive` is called between tries and raises where waiting is in vain;
     raises BrokerError with the last reason after `seconds`."""
-    asyncio.run(_wait_ready(bootstrap, replication, seconds, check_alive))
+    with _quiet_client():
+        asyncio.run(_wait_ready(bootstrap, replication, seconds, check_alive))
 
 
 def why_not_ready(bootstrap: str, *, replication: int) -> str | None:
     """One try, bounded: None where a produce succeeded, else the reason."""
-    return asyncio.run(_try(bootstrap, replication))
+    with _quiet_client():
+        return asyncio.run(_try(bootstrap, replication))
+
+
+@contextmanager
+def _quiet_client() -> Iterator[None]:
+    """What the client would log as errors is what is asked here, and is told in a sentence."""
+    logger = logging.getLogger("aiokafka")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 async def _wait_ready(bootstrap: str, replication: int, seconds: float, check_alive: Callable[[], None]) -> None:
@@ -42,7 +58,7 @@ async def _try(bootstrap: str, replication: int) -> str | None:
     try:
         async with asyncio.timeout(_ATTEMPT_SECONDS):
             for address in bootstrap.split(","):
-                # The client logs each refused connection as an error, so it is not asked before somebody listens.
+                # A refused connection is cheaper than a client that tries.
                 host, port = address.rsplit(":", 1)
                 _, writer = await asyncio.open_connection(host, int(port))
                 writer.close()

@@ -69,9 +69,11 @@ def server_properties(node: Node, nodes: Sequence[Node], data: Path) -> dict[str
         "background.threads": "4",
         "num.recovery.threads.per.data.dir": "2",
         "metadata.max.idle.interval.ms": "5000",
-        # A lone voter elects itself after this; with three, a loaded machine must not cost the leader its place.
+        # A lone voter elects itself after this; three must not all stand at once.
         "controller.quorum.election.timeout.ms": "200" if len(nodes) == 1 else "1000",
-        "controller.quorum.fetch.timeout.ms": "5000",
+        # A killed broker may register again, and its partitions get new leaders, only when its session has ended.
+        "broker.session.timeout.ms": "3000" if len(nodes) == 1 else "4000",
+        "broker.heartbeat.interval.ms": "1000",
     }
 
 

@@ -7,6 +7,7 @@ sentence. Commands of two terminals take turns.
 import subprocess
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -62,18 +63,13 @@ def up(settings: BrokerSettings, console: Console, *, brokers: int | None = None
         found = _look(place, cluster)
         if found.state is State.RUNNING:
             return Started(cluster.bootstrap, already_running=True, seconds=0.0)
-        _stop(place, cluster, settings)
         jars = ensure_jars(settings, console)
-        cluster = cluster.with_free_ports()
-        for attempt in range(1, _PORT_ATTEMPTS + 1):
-            place.write_cluster(cluster)
-            try:
+        if found.state is State.CRASHED and found.pids:
+            # The others go on while the lost ones come back.
+            with suppress(PortTaken):
                 return _start(place, cluster, jars, settings, tied=tied)
-            except PortTaken:
-                if attempt == _PORT_ATTEMPTS:
-                    raise
-                cluster = cluster.with_new_ports()
-        raise AssertionError("unreachable")
+        _stop(place, cluster, settings)
+        return _start_on_free_ports(place, cluster, jars, settings, tied=tied)
 
 
 def down(settings: BrokerSettings) -> bool:
@@ -126,15 +122,30 @@ def _look(place: Place, cluster: Cluster) -> Status:
     return Status(State.RUNNING, f"The broker runs at {cluster.bootstrap}.", cluster.bootstrap, pids, _memory(pids))
 
 
+def _start_on_free_ports(
+    place: Place, cluster: Cluster, jars: list[Path], settings: BrokerSettings, *, tied: bool
+) -> Started:
+    cluster = cluster.with_free_ports()
+    for _ in range(_PORT_ATTEMPTS - 1):
+        with suppress(PortTaken):
+            return _start(place, cluster, jars, settings, tied=tied)
+        cluster = cluster.with_new_ports()
+    return _start(place, cluster, jars, settings, tied=tied)
+
+
 def _start(place: Place, cluster: Cluster, jars: list[Path], settings: BrokerSettings, *, tied: bool) -> Started:
-    for node in cluster.nodes:
+    """Start the nodes that do not live."""
+    live = {node.number for node, _ in _live(place, cluster)}
+    lost = [node for node in cluster.nodes if node.number not in live]
+    place.write_cluster(cluster)
+    for node in lost:
         place.log(node).parent.mkdir(parents=True, exist_ok=True)
         properties = server_properties(node, cluster.nodes, place.data(node))
         write_atomically(place.properties(node), render_properties(properties))
     _format(place, cluster, jars, settings)
     started = time.monotonic()
     try:
-        children = [_start_node(place, node, jars, settings, tied=tied) for node in cluster.nodes]
+        children = [_start_node(place, node, jars, settings, tied=tied) for node in lost]
         probe.wait_ready(
             cluster.bootstrap,
             replication=min(3, len(cluster.nodes)),

@@ -2,14 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.client import AIOKafkaClient
-from aiokafka.errors import TopicAlreadyExistsError, for_code
+from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
 from aiokafka.protocol.metadata import MetadataRequest
 
 from schemas.errors import CommandError
@@ -17,9 +17,11 @@ from schemas.topics import TopicSpec
 from streams.kafka.drift import Observed, drift, min_in_sync
 from streams.kafka.settings import KafkaSettings
 
-_LEADER_SECONDS = 30.0
+_PATIENCE_SECONDS = 30.0
 _POLL_SECONDS = 0.05
 _REPLICATION_MAX = 3  # what is lost with three brokers at once is not worth a fourth copy
+
+_Result = TypeVar("_Result")
 
 
 class TopicsError(CommandError):
@@ -40,11 +42,14 @@ async def create_topics(kafka: KafkaSettings, catalogue: HasSpecs, *, replicatio
     or does not get ready in time, KafkaError where it cannot be reached.
     """
     specs = list(catalogue.specs())
-    async with _admin(kafka) as admin:
-        replication = replication or await _usual_replication(admin)
-        present = set(await admin.list_topics())
-        missing = [spec for spec in specs if spec.name not in present]
-        created = await _create(admin, missing, replication) if missing else []
+
+    async def attempt() -> list[str]:
+        async with _admin(kafka) as admin:
+            present = set(await admin.list_topics())
+            missing = [spec for spec in specs if spec.name not in present]
+            return await _create(admin, missing, replication or await _usual_replication(admin)) if missing else []
+
+    created = await _patiently(attempt)
     await wait_led(kafka, [spec.name for spec in specs])
     return created
 
@@ -52,32 +57,57 @@ async def create_topics(kafka: KafkaSettings, catalogue: HasSpecs, *, replicatio
 async def check_topics(kafka: KafkaSettings, catalogue: HasSpecs, *, replication: int | None = None) -> list[str]:
     """One sentence for each way in which the cluster differs from the catalogue; empty where it does not. Raises
     KafkaError where the cluster cannot be reached."""
-    async with _admin(kafka) as admin:
-        replication = replication or await _usual_replication(admin)
-        specs = list(catalogue.specs())
-        observed = await _observe(admin, [spec.name for spec in specs])
-    return [sentence for spec in specs for sentence in drift(spec, observed.get(spec.name), replication)]
+    specs = list(catalogue.specs())
+
+    async def attempt() -> list[str]:
+        async with _admin(kafka) as admin:
+            copies = replication or await _usual_replication(admin)
+            observed = await _observe(admin, [spec.name for spec in specs])
+        return [sentence for spec in specs for sentence in drift(spec, observed.get(spec.name), copies)]
+
+    return await _patiently(attempt)
 
 
-async def wait_led(kafka: KafkaSettings, topics: Sequence[str], *, seconds: float = _LEADER_SECONDS) -> None:
-    """Return once every broker names a leader of every partition of `topics`: a topic just created is unknown to
-    some brokers for a moment. Raises TopicsError after `seconds`."""
+async def wait_led(kafka: KafkaSettings, topics: Sequence[str], *, seconds: float = _PATIENCE_SECONDS) -> None:
+    """Return once every live broker names a leader of every partition of `topics`: a topic just created is unknown to
+    some brokers for a moment. Raises TopicsError after `seconds`, KafkaError where no broker can be reached."""
     client = AIOKafkaClient(**kafka.client_options())
-    await client.bootstrap()
     try:
+        await client.bootstrap()
         deadline = time.monotonic() + seconds
-        waiting = {broker.nodeId for broker in client.cluster.brokers()}
-        while waiting:
+        told: set[int] = set()
+        while waiting := {broker.nodeId for broker in client.cluster.brokers()} - told:
             for node in sorted(waiting):
-                response = await client.send(node, MetadataRequest(list(topics)))
-                if all(_is_led(topic) for topic in response.to_object()["topics"]):
-                    waiting.discard(node)
-            if waiting and time.monotonic() > deadline:
+                if await _names_leaders(client, node, topics):
+                    told.add(node)
+            if waiting <= told:
+                continue
+            if time.monotonic() > deadline:
                 raise TopicsError(f"Some partition has no leader after {seconds:.0f} s; look at the brokers' logs.")
-            if waiting:
-                await asyncio.sleep(_POLL_SECONDS)
+            await asyncio.sleep(_POLL_SECONDS)
+            await client.force_metadata_update()  # a broker that died leaves the list
     finally:
         await client.close()
+
+
+async def _names_leaders(client: AIOKafkaClient, node: int, topics: Sequence[str]) -> bool:
+    try:
+        response = await client.send(node, MetadataRequest(list(topics)))
+    except KafkaError:
+        return False
+    return all(_is_led(topic) for topic in response.to_object()["topics"])
+
+
+async def _patiently(attempt: Callable[[], Awaitable[_Result]]) -> _Result:
+    """Again while the fault is one that passes: the client asks a broker at random, and that one may be down."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            return await attempt()
+        except KafkaError as error:
+            if not error.retriable or time.monotonic() > deadline:
+                raise
+        await asyncio.sleep(_POLL_SECONDS)
 
 
 def _is_led(topic: Mapping[str, Any]) -> bool:

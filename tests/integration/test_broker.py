@@ -48,12 +48,15 @@ def _wait(condition: Callable[[], bool], seconds: float = 60) -> None:
         time.sleep(0.05)
 
 
-async def _produce(bootstrap: str, value: bytes) -> None:
+async def _create(bootstrap: str) -> None:
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
     await admin.start()
-    if "kept" not in await admin.list_topics():
-        await admin.create_topics([NewTopic("kept", 1, bootstrap.count(",") + 1)])
+    response = await admin.create_topics([NewTopic("kept", 1, bootstrap.count(",") + 1)])
+    assert [code for _, code, _ in response.topic_errors] == [0]
     await admin.close()
+
+
+async def _produce(bootstrap: str, value: bytes) -> None:
     producer = AIOKafkaProducer(bootstrap_servers=bootstrap, acks="all")
     await producer.start()
     await producer.send_and_wait("kept", value)
@@ -80,6 +83,7 @@ def test_up_down_and_up_keep_the_data(tmp_path: Path, settings: BrokerSettings) 
     file = tmp_path / "broker" / "bootstrap"
     bootstrap = file.read_text().strip()
     assert f"The broker runs at {bootstrap}, ready after" in first.stdout
+    asyncio.run(_create(bootstrap))
     asyncio.run(_produce(bootstrap, b"before"))
 
     again = _kiln(tmp_path, "up")
@@ -104,6 +108,7 @@ def test_up_down_and_up_keep_the_data(tmp_path: Path, settings: BrokerSettings) 
 
 def test_a_crash_is_told_and_healed(tmp_path: Path, settings: BrokerSettings) -> None:
     started = server.up(settings, CONSOLE)
+    asyncio.run(_create(started.bootstrap))
     asyncio.run(_produce(started.bootstrap, b"acknowledged"))
     (pid,) = server.status(settings).pids
     os.kill(pid, signal.SIGKILL)
@@ -178,12 +183,15 @@ def test_three_brokers_go_on_with_two(settings: BrokerSettings) -> None:
     with pytest.raises(BrokerError, match="holds the data of a cluster of 3, not 1"):
         server.up(settings, CONSOLE, brokers=1)
 
+    asyncio.run(_create(started.bootstrap))
     asyncio.run(_produce(started.bootstrap, b"all three"))
-    os.kill(server.status(settings).pids[0], signal.SIGKILL)
+    killed, *others = server.status(settings).pids
+    os.kill(killed, signal.SIGKILL)
     asyncio.run(_produce(started.bootstrap, b"two"))
+    assert "process 1 of 3 is gone" in server.status(settings).sentence
 
     server.up(settings, CONSOLE)
-    assert len(server.status(settings).pids) == 3
+    assert server.status(settings).pids[1:] == tuple(others)
     assert asyncio.run(_read(started.bootstrap)) == [b"all three", b"two"]
     begun = time.monotonic()
     assert server.down(settings)
