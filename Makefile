@@ -37,6 +37,7 @@ check: $(READY) ## style, types and import contracts
 	$(BIN)/kiln configs check
 
 test: $(READY) ## unit, property, contract and integration tests on a real Kafka
+	-$(BIN)/python -m tests.s3server
 	$(BIN)/pytest tests/unit tests/property tests/contract tests/integration
 
 fault-smoke: $(READY) ## 200 requests under SIGKILL, freezes and a reset of both groups (SEED=n replays)
