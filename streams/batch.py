@@ -1,0 +1,138 @@
+"""A batch of requests as one transaction: decided one after the other, each seeing what the former ones changed."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from aiokafka import TopicPartition
+
+from admission.arrival import Arrival
+from admission.decide import decide
+from admission.state import State
+from admission.verdict import DeadLetter, Decided, Repeat, SendHome
+from admission.world import World
+from schemas.codec import encode, sha256_hex
+from schemas.dead_letter import dead_letter_headers
+from schemas.decision import Decision
+from schemas.names import request_name
+from schemas.topics import RECORD_BYTES_MAX, REQUEST_BYTES_MAX, Catalogue
+from streams.kafka.lease import Output, Transaction
+from streams.metrics import AdmissionMetrics
+from streams.results import Result
+
+HEADER_HOME = "kiln-home"
+HEADER_TRUNCATED = "kiln-truncated"
+
+# A batch on the wire, and our own headers, need room beside key, value and headers.
+_OVERHEAD_BYTES = 4096
+_DEAD_LETTER_BYTES_MAX = RECORD_BYTES_MAX - _OVERHEAD_BYTES
+_HOME_BYTES_MAX = REQUEST_BYTES_MAX - _OVERHEAD_BYTES
+
+
+@dataclass(slots=True)
+class Batch:
+    """What one transaction says, what is to be emitted after it, and what is counted once it is committed."""
+
+    transaction: Transaction
+    accepted: list[Decision] = field(default_factory=list)
+    decided: Counter[tuple[str, str]] = field(default_factory=Counter)
+    dead: Counter[str] = field(default_factory=Counter)
+    sent_home: int = 0
+    repeats: int = 0
+    results: int = 0
+
+    def count_into(self, metrics: AdmissionMetrics) -> None:
+        for (verdict, code), number in self.decided.items():
+            metrics.count("decisions_total", number, verdict=verdict, code=code)
+        for reason, number in self.dead.items():
+            metrics.count("dead_letters_total", number, reason=reason)
+        metrics.count("sent_home_total", self.sent_home)
+        metrics.count("repeats_total", self.repeats)
+        metrics.count("results_folded_total", self.results)
+
+
+def build_batch(
+    arrivals: Sequence[Arrival],
+    results: Iterable[tuple[int, Result | None]],
+    state: State,
+    world: World,
+    now_ms: int,
+) -> Batch:
+    """Decide `arrivals`, fold `results`, and change `state` accordingly. Call it inside the lease's lock: after a
+    transaction that is in doubt the state is dropped as a whole."""
+    outputs: list[Output] = []
+    batch = Batch(transaction=Transaction((), {}))
+    for arrival in arrivals:
+        verdict = decide(arrival, state, world, now_ms)
+        match verdict:
+            case Decided(decision=decision, result=result):
+                outputs.append(
+                    Output(
+                        world.catalogue.decisions,
+                        arrival.partition,
+                        request_name(decision.tenant, decision.request_id),
+                        encode(decision),
+                        decision.headers(),
+                    )
+                )
+                if result is not None:
+                    key = decision.tenant.encode()
+                    outputs.append(Output(world.catalogue.results, arrival.partition, key, encode(result)))
+                if decision.work is not None:
+                    batch.accepted.append(decision)
+                batch.decided[decision.verdict, decision.code or ""] += 1
+            case SendHome(partition=home):
+                outputs.append(sent_home(arrival, home, world.catalogue))
+                batch.sent_home += 1
+            case DeadLetter():
+                outputs.append(dead_letter(arrival, verdict, world.catalogue))
+                batch.dead[verdict.reason] += 1
+            case Repeat():
+                batch.repeats += 1
+        state.apply(arrival, verdict)
+    for offset, ending in results:
+        state.fold_result(ending, offset)
+        batch.results += 1
+    batch.transaction = progress(state, world.catalogue, outputs)
+    return batch
+
+
+def progress(state: State, catalogue: Catalogue, outputs: Sequence[Output] = ()) -> Transaction:
+    """`outputs`, whatever changed of the tenants with the cursor, and the input offset: always together."""
+    at = state.partition
+    changes = [Output(catalogue.tenants, at, key, value) for key, value in state.drain_changes()]
+    offsets = {TopicPartition(catalogue.requests, at): state.next}
+    return Transaction(outputs=(*outputs, *changes), offsets=offsets)
+
+
+def sent_home(arrival: Arrival, home: int, catalogue: Catalogue) -> Output:
+    """The request as it came, on its tenant's partition; a header tells a person how it got there. What would not fit
+    there any more is dead-lettered, or it would stop this partition for ever."""
+    headers = _readable(arrival)
+    if arrival.record_bytes > _HOME_BYTES_MAX:
+        headers = ()
+    if len(arrival.key or b"") + len(arrival.value or b"") > _HOME_BYTES_MAX:
+        message = f"a record of {arrival.record_bytes} bytes cannot be sent to its home partition {home}; key by tenant"
+        return dead_letter(arrival, DeadLetter("malformed", message), catalogue)
+    source = f"{arrival.partition}/{arrival.offset}".encode()
+    return Output(catalogue.requests, home, arrival.key, arrival.value, (*headers, (HEADER_HOME, source)))
+
+
+def dead_letter(arrival: Arrival, verdict: DeadLetter, catalogue: Catalogue) -> Output:
+    """The original key, value and headers beside the reason. A compressed record may unfold to more than a topic
+    takes: of such a one the beginning is kept, with its length and digest."""
+    reason = dead_letter_headers(
+        verdict.reason, verdict.message, catalogue.requests, arrival.partition, arrival.offset, verdict.first_offset
+    )
+    key, value, headers = arrival.key, arrival.value, _readable(arrival)
+    if arrival.record_bytes > _DEAD_LETTER_BYTES_MAX:
+        whole = f"key {len(key or b'')} bytes, value {len(value or b'')} bytes, sha256 {sha256_hex(value or b'')}"
+        key = None if key is None else key[:_OVERHEAD_BYTES]
+        value = None if value is None else value[: _DEAD_LETTER_BYTES_MAX - 2 * _OVERHEAD_BYTES]
+        headers = ((HEADER_TRUNCATED, whole.encode()),)
+    return Output(catalogue.dead_letters, 0, key, value, (*headers, *reason))
+
+
+def _readable(arrival: Arrival) -> tuple[tuple[str, bytes], ...]:
+    """The record's headers; a null value becomes an empty one, which is all that clients agree on."""
+    return tuple((name, value or b"") for name, value in arrival.headers)

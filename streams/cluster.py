@@ -1,0 +1,55 @@
+"""The few things an owner asks a cluster beside reading logs and writing transactions."""
+
+from collections.abc import Iterable, Mapping
+from typing import Self
+
+from aiokafka import TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+
+from schemas.topics import Catalogue
+from streams.kafka.clients import group_consumer
+from streams.kafka.settings import KafkaSettings
+
+
+class Cluster:
+    """Offsets and topics, asked anew each time. An async context manager; every method may raise KafkaError, and its
+    caller tries again later."""
+
+    def __init__(self, kafka: KafkaSettings, catalogue: Catalogue) -> None:
+        self._kafka = kafka
+        self._requests = catalogue.requests
+        self._group = catalogue.admission_group
+
+    async def __aenter__(self) -> Self:
+        # It asks for the group's offsets and never subscribes, so it is no member.
+        self._offsets = group_consumer(self._kafka, self._group)
+        self._admin = AIOKafkaAdminClient(**self._kafka.client_options())
+        try:
+            await self._offsets.start()
+            await self._admin.start()
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._offsets.stop()
+        await self._admin.close()
+
+    async def committed(self, partition: int) -> int | None:
+        """The group's offset of a requests partition. Never to be asked after one's own commit: it may be stale."""
+        committed: int | None = await self._offsets.committed(TopicPartition(self._requests, partition))
+        return committed
+
+    async def log_ends(self, partitions: Iterable[int]) -> Mapping[int, int]:
+        """Where read_committed readers of requests end now, markers included: the last stable offset."""
+        wanted = [TopicPartition(self._requests, partition) for partition in partitions]
+        ends = await self._offsets.end_offsets(wanted)
+        return {tp.partition: end for tp, end in ends.items()}
+
+    async def log_end(self, partition: int) -> int:
+        return (await self.log_ends((partition,)))[partition]
+
+    async def partition_counts(self) -> Mapping[str, int]:
+        """Every topic and how many partitions it has. Asks for all: naming a missing topic could create it."""
+        return {topic["topic"]: len(topic["partitions"]) for topic in await self._admin.describe_topics()}

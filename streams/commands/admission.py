@@ -1,0 +1,76 @@
+"""`kiln admission`: validate, rate-limit, price and route requests."""
+
+import asyncio
+import logging
+import signal
+from typing import Annotated
+
+import typer
+from aiokafka.errors import KafkaError
+from pydantic import ValidationError
+
+from admission.errors import AdmissionError
+from admission.settings import AdmissionLimits
+from schemas.deployment import DeploymentSettings
+from schemas.errors import CatalogueError, CommandError
+from streams.errors import ServiceError
+from streams.intake.choice import make_intake
+from streams.kafka.errors import StreamError
+from streams.kafka.settings import KafkaSettings
+from streams.service import AdmissionService
+from streams.settings import AdmissionServiceSettings
+from streams.world import load_world
+
+app = typer.Typer(no_args_is_help=True, help="Admission: decide which requests enter, and where they go.")
+
+EXIT_REFUSED = 3  # the logs lack what is needed: starting again does not help, a person must look
+
+
+@app.callback()
+def _group() -> None:
+    """Keeps `run` a sub-command although it is the only one."""
+
+
+@app.command()
+def run(
+    accept_loss: Annotated[
+        bool, typer.Option("--accept-loss", help="Start although the logs lost what an opening needs.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every opening and assignment.")] = False,
+) -> None:
+    """Decide requests until SIGTERM or SIGINT. Exit 3 where the logs do not hold what an honest decision needs."""
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    try:
+        settings = AdmissionServiceSettings()
+        if accept_loss:
+            settings = settings.model_copy(update={"accept_loss": True})
+        kafka = KafkaSettings.load()
+        declared = load_world(DeploymentSettings(), AdmissionLimits())
+    except ValidationError as error:
+        detail = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in detail["loc"]) or error.title
+        raise CommandError(f"{where}: {detail['msg']}") from error
+    except (CatalogueError, StreamError, ValueError) as error:
+        raise CommandError(str(error)) from error
+    catalogue = declared.catalogue
+    intake = make_intake(settings.intake, kafka, group=catalogue.admission_group, topic=catalogue.requests)
+    try:
+        asyncio.run(_until_signal(AdmissionService(settings, kafka, declared, intake)))
+    except AdmissionError as error:
+        raise CommandError(str(error), EXIT_REFUSED) from error
+    except (ServiceError, StreamError) as error:
+        raise CommandError(str(error)) from error
+    except (KafkaError, OSError) as error:
+        raise CommandError(
+            f"Kafka at {kafka.bootstrap_servers} does not answer: {error}; look at the broker"
+        ) from error
+
+
+async def _until_signal(service: AdmissionService) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for each in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(each, stop.set)
+    await service.run(stop)

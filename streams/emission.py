@@ -1,0 +1,146 @@
+"""Accepted work goes to the GPU pools: outside transactions, at least once, always the same bytes.
+
+A commit marker would leave a lag of 1 on each partition, and a pool could never scale to zero. So work is written by an
+idempotent producer without transactions; what may stand twice is equal, on one partition, and known by its job id.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Sequence
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
+from aiokafka.structs import RecordMetadata
+
+from schemas.decision import Decision
+from schemas.topics import Catalogue
+from schemas.work import HEADER_DEADLINE_MS, HEADER_JOB, HEADER_SCHEMA
+from streams.backoff import Backoff
+from streams.kafka.clients import idempotent_producer
+from streams.kafka.settings import KafkaSettings
+from streams.metrics import AdmissionMetrics
+
+_CLOSE_SECONDS = 5.0
+log = logging.getLogger(__name__)
+
+
+class Emission:
+    """The one producer of work in this process; all owners share it.
+
+    A failure concerns nobody's lease: the producer is replaced and the same decisions are produced again.
+    """
+
+    def __init__(
+        self,
+        kafka: KafkaSettings,
+        catalogue: Catalogue,
+        metrics: AdmissionMetrics,
+        *,
+        timeout_seconds: float,
+        backoff_seconds_max: float,
+    ) -> None:
+        self._kafka = kafka
+        self._catalogue = catalogue
+        self._metrics = metrics
+        self._timeout_seconds = timeout_seconds
+        self._backoff_seconds_max = backoff_seconds_max
+        self._producer: AIOKafkaProducer | None = None
+        self._starting = asyncio.Lock()
+        self._failing: dict[int, str] = {}
+
+    async def emit(self, decisions: Sequence[Decision], *, partition: int) -> None:
+        """Produce the work of `decisions` of a requests partition, and return when every record is acknowledged.
+
+        Tries for ever; `problem` is the sentence of it meanwhile. A cancel ends it and leaves the outcome unknown, as
+        a crash would."""
+        accepted = [decision for decision in decisions if decision.work is not None]
+        backoff = Backoff(0.1, self._backoff_seconds_max)
+        self._metrics.set("not_emitted", len(accepted), partition=str(partition))
+        try:
+            while accepted:
+                producer = self._producer
+                try:
+                    async with asyncio.timeout(self._timeout_seconds):
+                        producer = await self._current()
+                        await self._produce(producer, accepted)
+                except (KafkaError, OSError, TimeoutError) as error:
+                    await self._discard(producer)
+                    self._failing[partition] = f"work cannot be produced ({type(error).__name__}); trying again"
+                    self._metrics.count("emission_retries_total")
+                    log.warning("emission of %d decisions failed, will repeat: %r", len(accepted), error)
+                    await asyncio.sleep(backoff.next())
+                else:
+                    self._metrics.set("not_emitted", 0, partition=str(partition))
+                    return
+        finally:
+            self._failing.pop(partition, None)
+
+    @property
+    def problem(self) -> str | None:
+        """The sentence of an emission that fails right now."""
+        return next(iter(self._failing.values()), None)
+
+    async def close(self) -> None:
+        """Bounded. Nothing is flushed: what was not acknowledged is produced again by the next owner."""
+        await self._discard(self._producer)
+
+    async def _produce(self, producer: AIOKafkaProducer, accepted: Sequence[Decision]) -> None:
+        waiting: list[asyncio.Future[RecordMetadata]] = []
+        for decision in accepted:
+            assert decision.route is not None
+            assert decision.work is not None
+            acknowledged = await producer.send(
+                self._catalogue.work(decision.route.pool, decision.route.lane),
+                decision.work.encode(),
+                key=decision.job_id.encode(),
+                partition=decision.route.partition,
+                headers=work_headers(decision),
+            )
+            acknowledged.add_done_callback(_look_at)
+            waiting.append(acknowledged)
+        await asyncio.gather(*waiting)
+
+    async def _current(self) -> AIOKafkaProducer:
+        async with self._starting:
+            if self._producer is None:
+                producer = idempotent_producer(self._kafka)
+                try:
+                    await producer.start()
+                except BaseException:
+                    await _stop(producer)
+                    raise
+                self._producer = producer
+            return self._producer
+
+    async def _discard(self, producer: AIOKafkaProducer | None) -> None:
+        if producer is not None and producer is self._producer:
+            self._producer = None
+            await _stop(producer)
+
+
+def work_headers(decision: Decision) -> list[tuple[str, bytes]]:
+    """What WorkItem.headers() of the decided work gives, without validating the item again: a tenth of the cost. The
+    version is the item's own, so that a takeover after an upgrade repeats the same record."""
+    assert decision.work is not None
+    version = json.loads(decision.work).get("schema_version", 1)
+    return [
+        (HEADER_JOB, decision.job_id.encode()),
+        (HEADER_DEADLINE_MS, str(decision.deadline_ms).encode()),
+        (HEADER_SCHEMA, str(version).encode()),
+    ]
+
+
+def _look_at(acknowledged: asyncio.Future[RecordMetadata]) -> None:
+    """A future whose producer was given up must not complain that nobody looked at its exception."""
+    if not acknowledged.cancelled():
+        acknowledged.exception()
+
+
+async def _stop(producer: AIOKafkaProducer) -> None:
+    """A producer that failed may wait for a broker that is gone; the connections close with it anyway."""
+    try:
+        async with asyncio.timeout(_CLOSE_SECONDS):
+            await producer.stop()
+    except (KafkaError, OSError, TimeoutError) as error:
+        log.warning("a producer did not stop cleanly: %r", error)

@@ -1,0 +1,201 @@
+"""A requests partition under an open lease: decide, log and act, batch after batch.
+
+What the intake brings is a hint that is often complete. The truth is the log of requests between our own next offset
+and its end, so whatever shows as a hole is read there: records the intake lost, and transaction markers, which nobody
+delivers and which would leave a lag for ever (case KQ-13).
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from aiokafka import TopicPartition
+
+from admission.arrival import Arrival
+from admission.state import State
+from admission.world import World
+from streams.batch import Batch, build_batch, progress
+from streams.cluster import Cluster
+from streams.emission import Emission
+from streams.inbox import Inbox
+from streams.kafka.errors import LogTruncated
+from streams.kafka.lease import Lease, Transaction
+from streams.kafka.log import Record, read_log
+from streams.kafka.settings import KafkaSettings
+from streams.metrics import AdmissionMetrics
+from streams.results import Result, ResultsReader
+from streams.settings import AdmissionServiceSettings
+from streams.world import WorldView
+
+_WORLD_POLL_SECONDS = 0.1
+_RESULTS_MAX = 500  # some 25 ms of reading at a time, so that folding an old backlog delays no heartbeat
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all owners of a process share."""
+
+    settings: AdmissionServiceSettings
+    kafka: KafkaSettings
+    declared: World
+    world: WorldView
+    cluster: Cluster
+    emission: Emission
+    metrics: AdmissionMetrics
+    is_live_member: Callable[[], Awaitable[bool]]
+    now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+
+
+class Holding:
+    """One open lease and the memory that is true under it. `serve` is called once; after any exception of it both are
+    worthless. `moved` is told the next offset after every pass that left all well."""
+
+    def __init__(
+        self,
+        around: Surroundings,
+        lease: Lease,
+        state: State,
+        results: ResultsReader,
+        inbox: Inbox,
+        stopping: asyncio.Event,
+        moved: Callable[[int], None],
+    ) -> None:
+        self._around = around
+        self._lease = lease
+        self._state = state
+        self._results = results
+        self._inbox = inbox
+        self._stopping = stopping
+        self._moved = moved
+        self._partition = state.partition
+        self._label = str(state.partition)
+        self._catalogue = around.declared.catalogue
+        self._unwritten = False  # of the cursor: what was emitted or skipped since the last transaction
+
+    async def serve(self) -> None:
+        """Until asked to stop. Raises LeaseVoid, LogUnavailable or KafkaError in doubt; LogTruncated and
+        RecordUnreadable where requests are lost."""
+        try:
+            await self._read_through(await self._log_end())  # what the group's offset may have jumped over
+            self._inbox.open()
+            await self._read_through(await self._log_end())  # what came before the inbox was open
+            while not self._stopping.is_set():
+                await self._pass()
+        except _Stopped:
+            pass
+        if self._unwritten:
+            # A courtesy to the next owner, who would produce the last batch again.
+            await self._lease.transact(lambda: progress(self._state, self._catalogue))
+
+    async def _pass(self) -> None:
+        settings = self._around.settings
+        arrivals = await self._inbox.take(
+            settings.batch_max, idle_seconds=settings.idle_seconds, linger_seconds=settings.batch_wait_seconds
+        )
+        self._around.metrics.set("queue_length", len(self._inbox), partition=self._label)
+        fresh = {arrival.offset: arrival for arrival in arrivals if arrival.offset >= self._state.next}
+        if not fresh:
+            await self._idle()
+        elif max(fresh) - self._state.next + 1 == len(fresh):
+            await self._batch([fresh[offset] for offset in sorted(fresh)])
+        else:
+            self._around.metrics.count("holes_total", partition=self._label)
+            await self._read_through(max(fresh) + 1)
+        self._moved(self._state.next)
+
+    async def _idle(self) -> None:
+        """Read what the intake left out, fold results, and write a small transaction if there is anything to say."""
+        end = await self._log_end()
+        self._around.metrics.set("lag", max(0, end - self._state.next), partition=self._label)
+        await self._read_through(end)
+        results = await self._results.take(_RESULTS_MAX)
+        if not results and not self._unwritten:
+            return
+
+        def build() -> Transaction:
+            for offset, result in results:
+                self._state.fold_result(result, offset)
+            return progress(self._state, self._catalogue)
+
+        await self._lease.transact(build)
+        self._unwritten = False
+        self._around.metrics.count("results_folded_total", len(results))
+
+    async def _read_through(self, stop: int) -> None:
+        """Decide every request from our next offset to `stop`, as the log itself has them."""
+        while self._state.next < stop:
+            try:
+                await self._read(stop)
+            except LogTruncated as lost:
+                if not self._around.settings.accept_loss or lost.asked >= lost.first:
+                    raise
+                self._skip_to(lost.first)
+
+    async def _read(self, stop: int) -> None:
+        at = TopicPartition(self._catalogue.requests, self._partition)
+        chunk: list[Arrival] = []
+        requests = read_log(self._around.kafka, [at], start={at: self._state.next}, stop={at: stop})
+        async with aclosing(requests) as records:
+            async for record in records:
+                chunk.append(arrival_of(record))
+                if len(chunk) == self._around.settings.batch_max:
+                    await self._batch(chunk)
+                    chunk = []
+        if chunk:
+            await self._batch(chunk)
+        self._skip_to(stop)
+
+    def _skip_to(self, offset: int) -> None:
+        if self._state.next < offset:
+            self._state.skip_to(offset)
+            self._unwritten = True
+
+    async def _batch(self, arrivals: list[Arrival]) -> None:
+        world = await self._world()
+        results: list[tuple[int, Result | None]] = await self._results.take(_RESULTS_MAX)
+        began = time.monotonic()
+        built: list[Batch] = []
+
+        def decide_all() -> Transaction:
+            built.append(build_batch(arrivals, results, self._state, world, self._around.now_ms()))
+            return built[0].transaction
+
+        await self._lease.transact(decide_all)
+        (batch,) = built
+        self._unwritten = bool(batch.accepted)
+        await self._around.emission.emit(batch.accepted, partition=self._partition)
+        self._state.emitted(self._state.next)
+        metrics = self._around.metrics
+        metrics.observe("batch_seconds", time.monotonic() - began)
+        metrics.observe("batch_records", len(arrivals))
+        batch.count_into(metrics)
+        self._moved(self._state.next)
+
+    async def _world(self) -> World:
+        """Waits for what is missing: a request is not refused because we cannot see."""
+        while not self._stopping.is_set():
+            if (world := self._around.world.current) is not None:
+                return world
+            await pause(self._stopping, _WORLD_POLL_SECONDS)
+        raise _Stopped
+
+    async def _log_end(self) -> int:
+        return await self._around.cluster.log_end(self._partition)
+
+
+class _Stopped(Exception):
+    """Asked to stop while waiting; the requests at hand are the next owner's."""
+
+
+def arrival_of(record: Record) -> Arrival:
+    return Arrival(record.partition, record.offset, record.timestamp, record.key, record.value, tuple(record.headers))
+
+
+async def pause(stopping: asyncio.Event, seconds: float) -> None:
+    """Wait so long, or until asked to stop."""
+    try:
+        await asyncio.wait_for(stopping.wait(), seconds)
+    except TimeoutError:
+        return

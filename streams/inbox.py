@@ -1,0 +1,55 @@
+"""The bounded queue between an intake and the owner of a partition."""
+
+import asyncio
+from collections import deque
+
+from admission.arrival import Arrival
+
+
+class Inbox:
+    """Requests taken and not decided. Shut, it drops what is put: an owner that opens its lease reads its log itself,
+    and whatever the inbox lost shows as a hole in the offsets."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._queue: deque[Arrival] = deque()
+        self._room = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._open = False
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def open(self) -> None:
+        self._open = True
+
+    def shut(self) -> None:
+        """Forget what is queued; wake the intake that waits for room, and the owner that waits for requests."""
+        self._open = False
+        self._queue.clear()
+        self._room.set()
+        self._changed.set()
+
+    async def put(self, arrival: Arrival) -> None:
+        """Blocks while the inbox is full: this is the backpressure an intake feels."""
+        while self._open and len(self._queue) >= self._limit:
+            self._room.clear()
+            await self._room.wait()
+        if self._open:
+            self._queue.append(arrival)
+            self._changed.set()
+
+    async def take(self, most: int, *, idle_seconds: float, linger_seconds: float) -> list[Arrival]:
+        """Up to `most` requests, in the order in which they were put; none after `idle_seconds` or when shut. A batch
+        that is not full waits `linger_seconds` for more."""
+        if not self._queue:
+            self._changed.clear()
+            try:
+                await asyncio.wait_for(self._changed.wait(), idle_seconds)
+            except TimeoutError:
+                return []
+        if self._open and len(self._queue) < most and linger_seconds:
+            await asyncio.sleep(linger_seconds)
+        taken = [self._queue.popleft() for _ in range(min(most, len(self._queue)))]
+        self._room.set()
+        return taken

@@ -1,0 +1,36 @@
+"""Liveness is progress: a process whose heartbeats are fine may still do nothing (cases AIO-04, FST-07)."""
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class _Seen:
+    next: int
+    since: float
+
+
+class ProgressWatch:
+    """Tells which partition has lag and has not moved for `stall_seconds`. Time is passed in, in seconds."""
+
+    def __init__(self, stall_seconds: float) -> None:
+        self._stall_seconds = stall_seconds
+        self._seen: dict[int, _Seen] = {}
+
+    def look(self, partition: int, next_offset: int, lag: int, waiting_for: str | None, now: float) -> None:
+        """A named wait counts as alive: what is waited for has its own alarm, and a restart would not bring it."""
+        seen = self._seen.get(partition)
+        if seen is None or seen.next != next_offset or lag <= 0 or waiting_for is not None:
+            self._seen[partition] = _Seen(next_offset, now)
+
+    def keep(self, partitions: set[int]) -> None:
+        """Forget the others: they are another process's now."""
+        self._seen = {number: seen for number, seen in self._seen.items() if number in partitions}
+
+    def stalled(self, now: float) -> str | None:
+        for partition, seen in sorted(self._seen.items()):
+            if now - seen.since > self._stall_seconds:
+                return (
+                    f"requests[{partition}] has lag and has stood at {seen.next} for {now - seen.since:.0f} s; "
+                    "restart this process"
+                )
+        return None

@@ -1,0 +1,159 @@
+"""The admission service: everything that must run beside each other, and the order in which it starts and stops."""
+
+import asyncio
+import logging
+import time
+from contextlib import AsyncExitStack, suppress
+from typing import Any
+
+from aiokafka.errors import KafkaError
+
+from admission.world import World
+from streams.cluster import Cluster
+from streams.emission import Emission
+from streams.errors import IntakeFailed
+from streams.health import HealthServer
+from streams.holding import Surroundings
+from streams.intake.base import Intake
+from streams.kafka.settings import KafkaSettings
+from streams.metrics import AdmissionMetrics
+from streams.owners import Owners
+from streams.progress import ProgressWatch
+from streams.settings import AdmissionServiceSettings
+from streams.world import WorldView
+
+log = logging.getLogger(__name__)
+
+
+class AdmissionService:
+    """One process of admission. Any number may run: the group spreads the partitions over them."""
+
+    def __init__(
+        self, settings: AdmissionServiceSettings, kafka: KafkaSettings, declared: World, intake: Intake
+    ) -> None:
+        self.settings = settings
+        self.metrics = AdmissionMetrics()
+        self._kafka = kafka
+        self._declared = declared
+        self._intake = intake
+        self._watch = ProgressWatch(settings.stall_seconds)
+        self._world: WorldView | None = None
+        self._owners: Owners | None = None
+        self._starting = True
+        self.health = HealthServer(
+            settings.health_port,
+            live=self.not_alive,
+            ready=self.not_ready,
+            registry=self.metrics.registry,
+            host=settings.health_host,
+        )
+
+    def not_alive(self) -> str | None:
+        """What is wrong, where only a restart helps."""
+        return self._watch.stalled(time.monotonic())
+
+    def not_ready(self) -> str | None:
+        """What keeps requests from being decided here."""
+        if self._starting or self._world is None or self._owners is None:
+            return "admission is starting or stopping"
+        return self._world.problem or self._owners.problem
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Decide until `stop` is set, then hand over within settings.stop_grace_seconds.
+
+        Raises KafkaError where no broker answers at the start, and what ended an owner, a view or the intake.
+        """
+        settings, catalogue = self.settings, self._declared.catalogue
+        async with AsyncExitStack() as stack:
+            # First, so that a probe learns why the rest is not there yet; closed last.
+            await self.health.start()
+            stack.push_async_callback(self.health.stop)
+            cluster = await stack.enter_async_context(Cluster(self._kafka, catalogue))
+            world = self._world = await stack.enter_async_context(WorldView(self._declared, self._kafka, cluster))
+            await world.refresh()
+            emission = Emission(
+                self._kafka,
+                catalogue,
+                self.metrics,
+                timeout_seconds=settings.emission_timeout_seconds,
+                backoff_seconds_max=settings.emission_backoff_seconds_max,
+            )
+            stack.push_async_callback(emission.close)
+            owners = self._owners = Owners(
+                Surroundings(
+                    settings=settings,
+                    kafka=self._kafka,
+                    declared=self._declared,
+                    world=world,
+                    cluster=cluster,
+                    emission=emission,
+                    metrics=self.metrics,
+                    is_live_member=self._intake.is_live_member,
+                )
+            )
+            await self._run_until(stop, owners, world, cluster, emission)
+
+    async def _run_until(
+        self, stop: asyncio.Event, owners: Owners, world: WorldView, cluster: Cluster, emission: Emission
+    ) -> None:
+        intake = asyncio.create_task(self._intake.run(owners), name="intake")
+        looking = asyncio.create_task(self._look_around(owners, world, cluster, emission), name="look around")
+        stopped = asyncio.create_task(stop.wait(), name="stop")
+        self._starting = False
+        try:
+            awaited: set[asyncio.Future[Any]] = {intake, looking, stopped, owners.failure}
+            await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+            if owners.failure.done():
+                raise owners.failure.result()
+            for task in (intake, looking):
+                if task.done():
+                    task.result()
+                    raise IntakeFailed(f"the {task.get_name()} task ended by itself; start admission again")
+        finally:
+            await self._shut_down(owners, intake, looking, stopped)
+
+    async def _shut_down(
+        self, owners: Owners, intake: asyncio.Task[None], looking: asyncio.Task[None], stopped: asyncio.Task[bool]
+    ) -> None:
+        """In this order: take nothing more; finish the batches under way and close the leases, while we are still a
+        member and nobody else opens them; leave the group, so that others take over at once. What the grace does not
+        suffice for is cut off, and the next owner's fence decides it."""
+        self._starting = True
+        try:
+            async with asyncio.timeout(self.settings.stop_grace_seconds):
+                await owners.close()
+                await self._intake.stop()
+        except TimeoutError:
+            log.warning("stopping took longer than %.0f s and is cut off", self.settings.stop_grace_seconds)
+        finally:
+            for task in (intake, looking, stopped):
+                task.cancel()
+            await asyncio.wait({intake, looking, stopped})
+
+    async def _look_around(self, owners: Owners, world: WorldView, cluster: Cluster, emission: Emission) -> None:
+        """Topics, lag, ages and progress, every settings.refresh_seconds. Ends by the failure of a view."""
+        while world.failure is None:
+            await world.refresh()
+            with suppress(KafkaError, OSError):
+                await self._look_at_lag(owners, world, cluster, emission)
+            for view, age in world.ages().items():
+                self.metrics.set("view_age_seconds", age, view=view)
+            await asyncio.sleep(self.settings.refresh_seconds)
+        raise world.failure
+
+    async def _look_at_lag(self, owners: Owners, world: WorldView, cluster: Cluster, emission: Emission) -> None:
+        ends = await cluster.log_ends([owner.partition for owner in owners.owners])
+        waiting_for = world.problem or emission.problem
+        open_ = 0
+        for owner in list(owners.owners):
+            if owner.next is None or owner.partition not in ends:
+                continue
+            open_ += owner.problem is None
+            lag = max(0, ends[owner.partition] - owner.next)
+            self.metrics.set("lag", lag, partition=str(owner.partition))
+            waits = owner.problem or waiting_for
+            self._watch.look(owner.partition, owner.next, lag, waits, time.monotonic())
+        owned = {owner.partition for owner in owners.owners}
+        self._watch.keep(owned)
+        self.metrics.set("partitions", open_, state="open")
+        self.metrics.set("partitions", len(owned) - open_, state="opening")

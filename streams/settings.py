@@ -1,0 +1,66 @@
+"""Settings of the admission service. Limits of what may enter are admission's; the broker is KafkaSettings'."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class AdmissionServiceSettings(BaseSettings):
+    """How decisions flow. The environment is read here and nowhere else."""
+
+    model_config = SettingsConfigDict(env_prefix="KILN_ADMISSION_SERVICE_", frozen=True)
+
+    intake: Literal["faust", "plain"] = Field(
+        default="faust", description="What takes requests from Kafka: a Faust app, or a plain aiokafka consumer."
+    )
+    batch_max: Annotated[int, Field(ge=1, le=5000)] = Field(
+        default=200,
+        description="Requests a transaction. A transaction costs the same for 1 or 200; a batch blocks the loop.",
+    )
+    batch_wait_seconds: Annotated[float, Field(ge=0, le=1)] = Field(
+        default=0.005, description="How long a batch that is not full waits for more after its first request."
+    )
+    queue_max: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        default=1000, description="Requests a partition that are taken and not decided; then the intake waits."
+    )
+    idle_seconds: Annotated[float, Field(gt=0, le=60)] = Field(
+        default=0.25,
+        description="An owner without requests looks at its log's end and at results this often.",
+    )
+    reopen_backoff_seconds_min: Annotated[float, Field(gt=0, le=60)] = 0.1
+    reopen_backoff_seconds_max: Annotated[float, Field(gt=0, le=600)] = 30.0
+    reopen_seconds_max: Annotated[float, Field(gt=0, le=3600)] = Field(
+        default=120.0,
+        description="A partition we have and cannot open for so long ends the process, so that another may try.",
+    )
+    emission_timeout_seconds: Annotated[float, Field(gt=0, le=300)] = Field(
+        default=20.0, description="An emission not acknowledged by then is repeated by a new producer."
+    )
+    emission_backoff_seconds_max: Annotated[float, Field(gt=0, le=600)] = 10.0
+    revoke_grace_seconds: Annotated[float, Field(gt=0, le=300)] = Field(
+        default=10.0, description="A batch under way when its partition is revoked may take so long to end."
+    )
+    stop_grace_seconds: Annotated[float, Field(gt=0, le=300)] = Field(
+        default=25.0, description="From SIGTERM to the end of the process; below the pod's grace period."
+    )
+    stall_seconds: Annotated[float, Field(gt=0, le=3600)] = Field(
+        default=60.0, description="Lag without progress for so long, and without a named wait, is not alive."
+    )
+    refresh_seconds: Annotated[float, Field(gt=0, le=600)] = Field(
+        default=5.0, description="Topics, lag and the ages of views are looked at this often."
+    )
+    health_host: str = Field(default="127.0.0.1", description="0.0.0.0 in a pod.")
+    health_port: Annotated[int, Field(ge=0, le=65535)] = Field(default=8081, description="0 takes a free port.")
+    accept_loss: bool = Field(
+        default=False,
+        description="Start although the log lost what an opening needs. Requests may be decided twice or never.",
+    )
+
+    @model_validator(mode="after")
+    def _relations(self) -> "AdmissionServiceSettings":
+        if self.reopen_backoff_seconds_min > self.reopen_backoff_seconds_max:
+            raise ValueError("reopen_backoff_seconds_min is above reopen_backoff_seconds_max; lower it")
+        if self.revoke_grace_seconds >= self.stop_grace_seconds:
+            raise ValueError("revoke_grace_seconds must be below stop_grace_seconds, which covers it")
+        return self

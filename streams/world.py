@@ -1,0 +1,128 @@
+"""The facts a decision sees beside its request: files read at the start, topics and cancels as they are now."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Self
+
+from aiokafka.errors import KafkaError
+
+from admission.settings import AdmissionLimits
+from admission.world import World
+from schemas.catalogue import check_lock
+from schemas.deployment import DeploymentSettings
+from schemas.errors import CatalogueError
+from schemas.request import LANES
+from schemas.topics import Catalogue
+from streams.cluster import Cluster
+from streams.kafka.log import Record
+from streams.kafka.settings import KafkaSettings
+from streams.kafka.view import CompactedView
+
+
+def load_world(deployment: DeploymentSettings, limits: AdmissionLimits) -> World:
+    """The world as the files declare it, with no pool seen yet.
+
+    Raises CatalogueError where a file is wrong, or where a published configuration is not the one that was locked.
+    """
+    configs = deployment.load_configs()
+    if problems := check_lock(configs, deployment.configs):
+        raise CatalogueError("; ".join(problems))
+    return World(
+        catalogue=deployment.catalogue(),
+        configs=configs,
+        tenants=deployment.load_tenants(),
+        work_partitions={},
+        limits=limits,
+    )
+
+
+class WorldView:
+    """The world now, or the sentence why there is none to decide by. An async context manager.
+
+    While it is not ready nothing is decided and nothing is refused: what is missing comes back, a rejection is final.
+    """
+
+    def __init__(self, declared: World, kafka: KafkaSettings, cluster: Cluster) -> None:
+        self._declared = declared
+        self._cluster = cluster
+        self._cancelled: dict[bytes, int] = {}
+        self._cancels = CompactedView(kafka, declared.catalogue.cancels, self._fold_cancel)
+        self._world: World | None = None
+        self._missing = "topics were not looked at yet"
+        self._seen_at = time.monotonic()
+
+    async def __aenter__(self) -> Self:
+        await self._cancels.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._cancels.stop()
+
+    @property
+    def current(self) -> World | None:
+        return self._world if self.problem is None else None
+
+    @property
+    def problem(self) -> str | None:
+        """Why nothing can be decided now. None: all is there."""
+        if self._world is None:
+            return self._missing
+        return None if self._cancels.ready else "cancels are not read to their end yet"
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why a view has ended for good: the process must end too."""
+        return self._cancels.failure
+
+    def ages(self) -> Mapping[str, float]:
+        """Seconds since each view was last seen current."""
+        return {"cancels": self._cancels.age_seconds, "topics": time.monotonic() - self._seen_at}
+
+    async def refresh(self) -> None:
+        """Look at the topics. A cluster that does not answer leaves the last answer standing: topics are not deleted
+        under a running deployment, and the age of the view tells."""
+        try:
+            counts = await self._cluster.partition_counts()
+        except (KafkaError, OSError) as error:
+            self._missing = f"topics cannot be listed ({type(error).__name__}); look at the broker"
+            return
+        self._seen_at = time.monotonic()
+        missing = topics_missing(self._declared.catalogue, counts)
+        if missing is not None:
+            self._world, self._missing = None, missing
+            return
+        work = work_partitions(self._declared.catalogue, counts)
+        self._world = replace(self._declared, work_partitions=work, cancelled=self._cancelled)
+
+    def _fold_cancel(self, record: Record) -> None:
+        if record.key is None:
+            return
+        if record.value is None:
+            self._cancelled.pop(record.key, None)
+        else:
+            self._cancelled[record.key] = record.timestamp
+
+
+def work_partitions(catalogue: Catalogue, counts: Mapping[str, int]) -> dict[str, int]:
+    """Partitions a pool. Its lanes have the same number but for the moment in which they grow."""
+    return {pool: min(counts[catalogue.work(pool, lane)] for lane in LANES) for pool in catalogue.pools}
+
+
+def topics_missing(catalogue: Catalogue, counts: Mapping[str, int]) -> str | None:
+    """The first topic without which no decision may be made, as a sentence."""
+    homes = (catalogue.requests, catalogue.decisions, catalogue.tenants, catalogue.results)
+    work = {catalogue.work(name, lane): pool.partitions for name, pool in catalogue.pools.items() for lane in LANES}
+    for topic in (*homes, catalogue.dead_letters, catalogue.cancels, *work):
+        if topic not in counts:
+            return f"the topic {topic} is missing; run `kiln topics create`"
+    for topic, declared in work.items():
+        if counts[topic] < declared:
+            return f"{topic} has {counts[topic]} partitions and its pool declares {declared}; grow the topic"
+    for topic in homes:
+        if counts[topic] != catalogue.requests_partitions:
+            return (
+                f"{topic} has {counts[topic]} partitions and this process expects {catalogue.requests_partitions}; "
+                "set KILN_TOPICS_REQUESTS_PARTITIONS to what the deployment was born with"
+            )
+    return None
