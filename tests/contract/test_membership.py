@@ -1,0 +1,69 @@
+"""A member by the group's own word, over a real broker."""
+
+from aiokafka.admin import NewTopic
+
+from streams.kafka.clients import group_consumer, log_consumer, stop_client
+from streams.kafka.membership import is_live_member
+from streams.kafka.settings import KafkaSettings
+from tests.contract.leased import create, until
+
+
+async def test_a_member_that_the_group_has_dropped_is_not_live(kafka: KafkaSettings, prefix: str) -> None:
+    """Case AIO-02, and a frozen process that wakes: `assignment()` still lists the partitions."""
+    await create(kafka, NewTopic(f"{prefix}.work", 2, 1))
+    consumer = group_consumer(kafka, prefix)
+    consumer.subscribe([f"{prefix}.work"])
+    try:
+        await consumer.start()
+        assert await is_live_member(consumer)
+
+        coordinator = consumer._coordinator
+        await coordinator._stop_heartbeat_task()
+        rival = group_consumer(kafka, prefix)
+        rival.subscribe([f"{prefix}.work"])
+        try:
+            await rival.start()  # returns when the silent one has been dropped
+
+            async def took_over() -> bool:
+                return len(rival.assignment()) == 2
+
+            await until(took_over)
+            assert len(consumer.assignment()) == 2
+            assert not await is_live_member(consumer)
+            assert await is_live_member(rival)
+        finally:
+            await stop_client(rival, 5)
+
+        async def back() -> bool:
+            return await is_live_member(consumer)
+
+        await until(back)
+    finally:
+        await stop_client(consumer, 5)
+    assert not await is_live_member(consumer)
+
+
+async def test_a_pending_rebalance_is_no_membership(kafka: KafkaSettings, prefix: str) -> None:
+    await create(kafka, NewTopic(f"{prefix}.work", 2, 1))
+    consumer = group_consumer(kafka, prefix)
+    consumer.subscribe([f"{prefix}.work"])
+    try:
+        await consumer.start()
+        consumer._coordinator.request_rejoin()
+        assert not await is_live_member(consumer)
+
+        async def joined() -> bool:
+            return await is_live_member(consumer)
+
+        await until(joined)
+    finally:
+        await stop_client(consumer, 5)
+
+
+async def test_a_reader_without_a_group_is_no_member(kafka: KafkaSettings) -> None:
+    consumer = log_consumer(kafka)
+    await consumer.start()
+    try:
+        assert not await is_live_member(consumer)
+    finally:
+        await stop_client(consumer, 5)
