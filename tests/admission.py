@@ -75,7 +75,10 @@ class Running:
         await self.task
 
     async def kill(self) -> None:
-        """Cancelled wherever it is: no farewell transaction, no leaving of the group by our own code."""
+        """Its owners are cancelled wherever they are, in a transaction or an emission: nothing is said farewell to."""
+        if self.service._owners is not None:
+            for task in self.service._owners._tasks.values():
+                task.cancel()
         self.task.cancel()
         await asyncio.wait({self.task})
 
