@@ -1,7 +1,7 @@
 """What admission remembers of one requests partition: a fold over decisions, tenants and results."""
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from uuid import UUID
 
 from admission.accounts import Account, Accounts
@@ -125,6 +125,9 @@ class State:
     def name(self, key: bytes, clock_ms: int) -> Name | None:
         """The decision that holds a request's name at `clock_ms`, if any does."""
         return self._window.get(key, clock_ms, self._accounts.jobs)
+
+    def accounts(self) -> Iterator[tuple[str, Account]]:
+        return self._accounts.items()
 
     def account(self, tenant: str) -> Account | None:
         return self._accounts.get(tenant)

@@ -1,8 +1,5 @@
 """Schema and sizes: what needs nothing but the record itself."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from pydantic import ValidationError
 
 from admission.draft import Draft, Refusal, StageResult
@@ -56,10 +53,11 @@ def _record(draft: Draft, limits: AdmissionLimits) -> StageResult:
 def _parsed(draft: Draft) -> StageResult:
     if isinstance(draft.body, Refusal):
         return draft.body
-    if _is_another_version(draft.body):
-        version = str(draft.body["schema_version"])[:32]
+    version = draft.body.get("schema_version", SCHEMA_VERSION)
+    if type(version) is not int or version != SCHEMA_VERSION:  # True and 1.0 are equal to 1, and no version
+        what = repr(version)[:32] if isinstance(version, int | float | str) else "of another type"
         return Refusal(
-            "unsupported_schema", f"schema version {version}; this service reads {SCHEMA_VERSION}", "schema_version"
+            "unsupported_schema", f"schema version {what}; this service reads {SCHEMA_VERSION}", "schema_version"
         )
     try:
         request = GenerationRequest.model_validate(draft.body)
@@ -69,11 +67,6 @@ def _parsed(draft: Draft) -> StageResult:
     draft.request = request
     draft.retry_of = request.retry_of
     return None
-
-
-def _is_another_version(body: Mapping[str, Any]) -> bool:
-    version = body.get("schema_version", SCHEMA_VERSION)
-    return isinstance(version, int) and not isinstance(version, bool) and version != SCHEMA_VERSION
 
 
 def _metadata(metadata: dict[str, str], limits: AdmissionLimits) -> StageResult:
