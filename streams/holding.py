@@ -11,8 +11,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from aiokafka import TopicPartition
-
 from admission.arrival import Arrival
 from admission.state import State
 from admission.world import World
@@ -22,9 +20,9 @@ from streams.emission import Emission
 from streams.inbox import Inbox
 from streams.kafka.errors import LogTruncated
 from streams.kafka.lease import Lease, Transaction
-from streams.kafka.log import Record, read_log
 from streams.kafka.settings import KafkaSettings
 from streams.metrics import AdmissionMetrics
+from streams.requests import RequestsReader
 from streams.results import Result, ResultsReader
 from streams.settings import AdmissionServiceSettings
 from streams.world import WorldView
@@ -57,6 +55,7 @@ class Holding:
         around: Surroundings,
         lease: Lease,
         state: State,
+        requests: RequestsReader,
         results: ResultsReader,
         inbox: Inbox,
         stopping: asyncio.Event,
@@ -65,6 +64,7 @@ class Holding:
         self._around = around
         self._lease = lease
         self._state = state
+        self._requests = requests
         self._results = results
         self._inbox = inbox
         self._stopping = stopping
@@ -78,9 +78,9 @@ class Holding:
         """Until asked to stop. Raises LeaseVoid, LogUnavailable or KafkaError in doubt; LogTruncated and
         RecordUnreadable where requests are lost."""
         try:
-            await self._read_through(await self._log_end())  # what the group's offset may have jumped over
+            await self._read_through(await self._requests.end())  # what the group's offset may have jumped over
             self._inbox.open()
-            await self._read_through(await self._log_end())  # what came before the inbox was open
+            await self._read_through(await self._requests.end())  # what came before the inbox was open
             while not self._stopping.is_set():
                 await self._pass()
         except _Stopped:
@@ -107,7 +107,7 @@ class Holding:
 
     async def _idle(self) -> None:
         """Read what the intake left out, fold results, and write a small transaction if there is anything to say."""
-        end = await self._log_end()
+        end = await self._requests.end()
         self._around.metrics.set("lag", max(0, end - self._state.next), partition=self._label)
         await self._read_through(end)
         results = await self._results.take(_RESULTS_MAX)
@@ -134,17 +134,11 @@ class Holding:
                 self._skip_to(lost.first)
 
     async def _read(self, stop: int) -> None:
-        at = TopicPartition(self._catalogue.requests, self._partition)
-        chunk: list[Arrival] = []
-        requests = read_log(self._around.kafka, [at], start={at: self._state.next}, stop={at: stop})
-        async with aclosing(requests) as records:
-            async for record in records:
-                chunk.append(arrival_of(record))
-                if len(chunk) == self._around.settings.batch_max:
-                    await self._batch(chunk)
-                    chunk = []
-        if chunk:
-            await self._batch(chunk)
+        most = self._around.settings.batch_max
+        async with aclosing(self._requests.between(self._state.next, stop)) as fetches:
+            async for arrivals in fetches:
+                for at in range(0, len(arrivals), most):
+                    await self._batch(arrivals[at : at + most])
         self._skip_to(stop)
 
     def _skip_to(self, offset: int) -> None:
@@ -181,16 +175,9 @@ class Holding:
             await pause(self._stopping, _WORLD_POLL_SECONDS)
         raise _Stopped
 
-    async def _log_end(self) -> int:
-        return await self._around.cluster.log_end(self._partition)
-
 
 class _Stopped(Exception):
     """Asked to stop while waiting; the requests at hand are the next owner's."""
-
-
-def arrival_of(record: Record) -> Arrival:
-    return Arrival(record.partition, record.offset, record.timestamp, record.key, record.value, tuple(record.headers))
 
 
 async def pause(stopping: asyncio.Event, seconds: float) -> None:

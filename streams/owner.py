@@ -27,6 +27,7 @@ from streams.inbox import Inbox
 from streams.kafka.errors import LeaseVoid, LogUnavailable
 from streams.kafka.lease import Lease
 from streams.kafka.log import Record
+from streams.requests import RequestsReader
 from streams.results import ResultsReader
 
 log = logging.getLogger(__name__)
@@ -85,8 +86,10 @@ class Owner:
             state = await self._open(lease)
             results = ResultsReader(around.kafka, catalogue.results, self.partition, state.results_next)
             await stack.enter_async_context(results)
+            requests = RequestsReader(around.kafka, catalogue.requests, self.partition)
+            await stack.enter_async_context(requests)
             self.problem, self.next = None, state.next
-            holding = Holding(around, lease, state, results, self.inbox, self._stopping, self._moved)
+            holding = Holding(around, lease, state, requests, results, self.inbox, self._stopping, self._moved)
             await holding.serve()
 
     async def _open(self, lease: Lease) -> State:

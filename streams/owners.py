@@ -20,10 +20,12 @@ class Owners:
         self._tasks: dict[Owner, asyncio.Task[None]] = {}
         self._owners: dict[int, Owner] = {}
         self._closed = False
+        self._joined = False
         self.failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
 
     async def assigned(self, partitions: AbstractSet[int]) -> None:
         """These and no others. Does not wait for the leases to open."""
+        self._joined = True
         await self._let_go([number for number in self._owners if number not in partitions])
         for number in sorted(partitions - self._owners.keys()):
             if self._closed:
@@ -53,6 +55,8 @@ class Owners:
     @property
     def problem(self) -> str | None:
         """Why not all assigned partitions are open. A member without partitions is well."""
+        if not self._joined:
+            return "this process has not joined its group yet"
         for number, owner in self._owners.items():
             if owner.problem is not None:
                 return f"requests[{number}]: {owner.problem}"

@@ -161,6 +161,7 @@ def committed(kafka: KafkaSettings, topic: str, partitions: int) -> list[Seen]:
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
             "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,
         }
     )
     seen: list[Seen] = []

@@ -6,12 +6,12 @@ from collections.abc import Set as AbstractSet
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 
-from streams.holding import arrival_of
 from streams.intake.base import IntakeHandler
 from streams.kafka.clients import group_consumer, stop_client
 from streams.kafka.log import Record, poll
 from streams.kafka.membership import is_live_member
 from streams.kafka.settings import KafkaSettings
+from streams.requests import arrival_of
 
 _POLL_MS = 100  # how soon a stop, or a partition that is resumed, is noticed
 
