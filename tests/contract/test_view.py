@@ -194,7 +194,9 @@ async def test_a_reader_whose_fetching_died_in_silence_is_replaced(
         await place.view.wait_ready(PATIENCE_SECONDS)
         consumers[0]._fetcher._fetch_task.cancel()
         await place.write(b"a", b"1")
-        await place.folds((b"a", b"1"))
+        await place.folds((b"a", b"1"))  # perhaps by a fetch that was under way
+        await place.write(b"b", b"2")
+        await place.folds((b"a", b"1"), (b"b", b"2"))
         assert len(consumers) >= 2
 
 

@@ -1,0 +1,125 @@
+"""The lease protocol keeps its promises under any order of steps and faults, and needs every one of its rules."""
+
+from typing import ClassVar
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+from tests.property.lease_model import Broker, Owner, Rules, Stage, check_done, check_safe
+
+OWNERS = st.sampled_from([0, 1])
+STEPS_MAX = 500  # of two owners that only have to finish; more is a livelock
+
+
+class Protocol(RuleBasedStateMachine):
+    rules_kept: ClassVar[Rules] = Rules()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.broker = Broker()
+        self.owners = [Owner(number, self.broker, self.rules_kept) for number in (0, 1)]
+
+    @rule(count=st.integers(1, 3))
+    def arrive(self, count: int) -> None:
+        self.broker.inputs += count
+
+    @rule(number=OWNERS)
+    def assign(self, number: int) -> None:
+        """A rebalance, for whatever reason. The former owner is not told: it may be frozen."""
+        if self.broker.assigned != number:
+            self.broker.assigned = number
+            self.owners[number].delivered_from = None
+
+    @rule(number=OWNERS, count=st.integers(1, 8))
+    def step(self, number: int, count: int) -> None:
+        for _ in range(count):
+            self.owners[number].step()
+            check_safe(self.broker)
+
+    @rule(number=OWNERS, stage=st.sampled_from(Stage))
+    def run_up_to(self, number: int, stage: Stage) -> None:
+        """Freeze an owner just there."""
+        owner = self.owners[number]
+        for _ in range(2 * len(Stage)):
+            if not owner.step() or owner.stage is stage:
+                break
+            check_safe(self.broker)
+
+    @rule(number=OWNERS)
+    def kill(self, number: int) -> None:
+        self.owners[number].forget()
+
+    @rule(number=OWNERS, request=st.booleans())
+    def lose(self, number: int, request: bool) -> None:
+        """Of the next transaction, wherever the owner is now."""
+        if self.owners[number].stage is not Stage.SENT:
+            self.run_up_to(number, Stage.SENT)
+        self.owners[number].lose(request=request)
+
+    @rule()
+    def expire(self) -> None:
+        self.broker.expire()
+
+    @rule(offset=st.integers(0, 20))
+    def reset_group(self, offset: int) -> None:
+        """An operator, or the expiry of offsets: behind or ahead. Both owners are down, or the group refuses it."""
+        for owner in self.owners:
+            owner.forget()
+        self.broker.assigned = None
+        self.broker.expire()
+        self.broker.group = min(offset, self.broker.inputs)
+
+    @rule(number=OWNERS)
+    def settle(self, number: int) -> None:
+        """The faults end: one owner has the partition, and everybody runs until there is nothing to do."""
+        self.assign(number)
+        for _ in range(STEPS_MAX):
+            worked = [owner.step() for owner in self.owners]
+            check_safe(self.broker)
+            if not any(worked):
+                break
+        else:
+            raise AssertionError("the owners never finish")
+        check_done(self.broker)
+
+    @invariant()
+    def safe(self) -> None:
+        check_safe(self.broker)
+
+    def teardown(self) -> None:
+        self.settle(0)
+
+
+LOOK = settings(
+    max_examples=400, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
+)
+
+
+def test_the_protocol_keeps_its_promises() -> None:
+    run_state_machine_as_test(Protocol, settings=LOOK)
+
+
+@pytest.mark.parametrize(
+    ("without", "found"),
+    [
+        (Rules(fence=False), "an input was put out twice|the watermark fell"),
+        (Rules(open_at_assignment=False), "work was never emitted|lag is not 0|an input was lost"),
+        (Rules(opening_commit=False), "lag is not 0"),
+        (Rules(log_is_truth=False), "an input was put out twice|the watermark fell|an input was lost"),
+        (Rules(publish_stored=False), "not what is stored"),
+        (Rules(log_before_emitting=False), "work that was not decided so"),
+        (Rules(void_on_doubt=False), "an input was put out twice|the watermark fell"),
+    ],
+    ids=["fence", "open at assignment", "opening commit", "log is truth", "publish stored", "log first", "void"],
+)
+def test_no_rule_can_be_left_out(without: Rules, found: str) -> None:
+    """The model finds what each rule is for, so that its silence above means something."""
+
+    class Mutant(Protocol):
+        rules_kept = without
+
+    quick = settings(LOOK, max_examples=3_000, phases=[Phase.generate], report_multiple_bugs=False, database=None)
+    with pytest.raises(AssertionError, match=found):
+        run_state_machine_as_test(Mutant, settings=quick)
