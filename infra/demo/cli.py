@@ -41,7 +41,7 @@ from streams.kafka.settings import KafkaSettings
 _READY_SECONDS = 120.0
 _DONE_SECONDS = 240.0
 _CONSUMERS = 2
-_IN_FLIGHT = "kiln_gpu_in_flight"
+_IN_FLIGHT = {"kiln_gpu_in_flight_jobs", "kiln_gpu_settling_jobs"}
 
 
 def demo(
@@ -188,7 +188,7 @@ async def _table(
         if page
         for family in text_string_to_metric_families(page)
         for sample in family.samples
-        if sample.name == _IN_FLIGHT
+        if sample.name in _IN_FLIGHT
     )
     rejected = sum(isinstance(result, Rejected) for result in results)
     table = Table("pool", "waiting", "running", "done", "rejected", "lag", title="requests")

@@ -10,9 +10,9 @@ from rich.table import Table
 
 from schemas.catalogue import ConfigCatalogue, check_lock, write_lock
 from schemas.config import GenerationConfig
+from schemas.deployment import DeploymentSettings
 from schemas.errors import CatalogueError, CommandError
 from schemas.request import ConfigRef
-from schemas.deployment import DeploymentSettings
 
 app = typer.Typer(no_args_is_help=True, help="Configurations: frozen, versioned inference parameters.")
 Folder = Annotated[Path | None, typer.Option("--configs", help="Folder of the YAML files.")]
