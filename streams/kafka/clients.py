@@ -7,12 +7,12 @@ aiokafka reads uncommitted records and starts at the end of a topic unless told 
 import asyncio
 import logging
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from aiokafka.errors import ProducerClosed
 from aiokafka.partitioner import DefaultPartitioner
 
 from streams.kafka.settings import KafkaSettings
@@ -88,25 +88,28 @@ async def stop_client(client: AIOKafkaProducer | AIOKafkaConsumer, seconds: floa
         if not stopping.done():
             _LOG.warning("a Kafka client did not stop within %.1f s and is abandoned", seconds)
             stopping.cancel()
-    _hush(client)
     if not stopping.done() or stopping.cancelled() or stopping.exception() is not None:
         await _abandon(client, stopping)
+    _hush(client)
 
 
 async def _abandon(client: AIOKafkaProducer | AIOKafkaConsumer, stopping: "asyncio.Future[None]") -> None:
-    """Cut the connections under a client, which ends what still waits for an answer, and cancel its sender."""
+    """End what still waits within a client: cut its connections, cancel its sender, fail what it has not sent."""
     tasks: set[asyncio.Future[None]] = {stopping}
     sender = getattr(getattr(client, "_sender", None), "sender_task", None)
     if sender is not None:
         sender.cancel()
         tasks.add(sender)
+        client._message_accumulator.fail_all(ProducerClosed())
     inner = getattr(client, "client", None) or client._client
     tasks.add(asyncio.ensure_future(inner.close()))
-    done, pending = await asyncio.wait(tasks, timeout=_ABANDON_SECONDS)
-    for task in pending:
-        task.cancel()
-    for task in done:
-        with suppress(asyncio.CancelledError):
+    _, pending = await asyncio.wait(tasks, timeout=_ABANDON_SECONDS)
+    if pending:
+        for task in pending:
+            task.cancel()
+        await asyncio.wait(pending, timeout=_ABANDON_SECONDS)
+    for task in tasks:
+        if task.done() and not task.cancelled():
             task.exception()  # looked at, so that asyncio does not report it
 
 

@@ -12,7 +12,7 @@ from streams.kafka.errors import LeaseVoid
 from streams.kafka.lease import Lease, Output, Transaction
 from streams.kafka.log import Record
 from streams.kafka.settings import KafkaSettings
-from tests.contract.leased import Gate, Leased, die, leased, raw_producer, until, write
+from tests.contract.leased import PATIENCE_SECONDS, Gate, Leased, die, leased, raw_producer, until, write
 
 
 @pytest.fixture
@@ -381,3 +381,20 @@ async def test_the_dead_sender_of_a_producer_is_noticed_at_once(place: Leased) -
         await lease.transact(lambda: place.step("lost", 1))
     _, seen = await place.owner()
     assert seen == []
+
+
+async def test_a_lease_is_given_up_in_bounded_time_where_no_answer_comes(place: Leased) -> None:
+    """Case AIO-20 (b): the library's own stop would wait for its unsent records for ever."""
+    lease, _ = await place.owner(later(place.kafka, transaction_deadline_ms=500, close_timeout_ms=200))
+    await lease.transact(lambda: place.step("one", 1))
+
+    async def silence(*_: Any, **__: Any) -> None:
+        await asyncio.Event().wait()
+
+    lease._producer.client.send = silence  # type: ignore[union-attr]
+    with pytest.raises(LeaseVoid):
+        await lease.transact(lambda: place.step("lost", 2))
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await lease.close()
+    _, seen = await place.owner()
+    assert seen == [b"one"]

@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -136,3 +137,9 @@ async def test_a_cancel_of_ours_passes_through_a_stop() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+def test_the_library_is_one_that_finds_a_new_coordinator() -> None:
+    """Cases AIO-05 and AIO-07: before 0.14 one broker's maintenance froze every transaction."""
+    major, minor = (int(part) for part in version("aiokafka").split(".")[:2])
+    assert (major, minor) >= (0, 14)
