@@ -51,8 +51,7 @@ class Window:
 
     def hold(self, key: bytes, name: Name) -> None:
         """Add a name whose job is outstanding and whose decision may have left the log."""
-        known = self._names.get(key)
-        if known is None or known.number < name.number:
+        if key not in self._names:
             self._names[key] = name
             heapq.heappush(self._by_age, (name.appended_ms, name.number, key))
 

@@ -43,3 +43,10 @@ def test_a_refusal_says_when_the_cost_will_be_there() -> None:
 
 def test_tokens_below_zero_count_as_none() -> None:
     assert level(-5.0, T, QUOTA, T) == 0.0
+
+
+def test_a_wait_that_rounding_made_too_short_is_a_millisecond_longer() -> None:
+    slow = Quota(per_second=0.1, burst=1.0)
+    refused = take(0.071, T, slow, T, 1.0)
+    assert refused.retry_after_seconds is not None
+    assert take(refused.tokens, T, slow, T + round(refused.retry_after_seconds * 1000), 1.0).granted

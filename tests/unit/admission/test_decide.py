@@ -103,6 +103,7 @@ REFUSED = {
     "a deadline in the past": (body(deadline="2020-01-01T00:00:00Z"), "deadline_infeasible", "deadline"),
     "a deadline of the year 1": (body(deadline="0001-01-01T00:00:00+14:00"), "deadline_infeasible", "deadline"),
     "a deadline without an offset": (body(deadline="2030-01-01T00:00:00"), "invalid_request", "deadline"),
+    "a deadline as a Unix time": (body(deadline="1900000000"), "invalid_request", "deadline"),
     "a deadline as a number": (body(deadline=1_900_000_000), "invalid_request", "deadline"),
 }
 
@@ -349,6 +350,11 @@ def test_an_absent_seed_is_drawn_from_the_job(seed: object) -> None:
     assert work.seed == seed_of(UUID(work.job_id))
 
 
+def test_a_drawn_seed_leaves_room_for_the_pictures_after_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("admission.ending.seed_of", lambda job: SEED_MAX)
+    assert accepted(decide(arrival(request(images=3)), fresh_state(), WORLD, NOW_MS)).seed == SEED_MAX - 2
+
+
 def test_a_deadline_is_taken_and_capped() -> None:
     soon = decided(decide(arrival(request(deadline="2027-01-15T08:00:02Z")), fresh_state(), WORLD, NOW_MS))
     assert soon.deadline_ms == NOW_MS + 2000
@@ -366,6 +372,15 @@ def test_a_deadline_before_one_picture_can_be_done_is_refused() -> None:
 def test_work_that_nobody_could_append_is_refused(seen: dict[str, int | None]) -> None:
     world = make_world(work_partitions=seen)
     assert rejected(decide(arrival(request()), fresh_state(), world, NOW_MS)).code == "pool_unavailable"
+
+
+def test_the_very_partition_must_be_there() -> None:
+    route = decided(decide(arrival(request()), fresh_state(), WORLD, NOW_MS)).route
+    assert route is not None
+    fewer = make_world(work_partitions={"default": route.partition})
+    assert rejected(decide(arrival(request()), fresh_state(), fewer, NOW_MS)).code == "pool_unavailable"
+    enough = make_world(work_partitions={"default": route.partition + 1})
+    assert decided(decide(arrival(request()), fresh_state(), enough, NOW_MS)).route == route
 
 
 def test_a_rejection_returns_what_its_sender_needs_to_match_it() -> None:

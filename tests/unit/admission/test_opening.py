@@ -48,9 +48,10 @@ def test_a_successor_knows_what_its_predecessor_knew(compacted: bool, tenants_fi
     state.check_integrity()
 
 
-def test_what_was_decided_and_not_produced_is_produced_again_byte_for_byte() -> None:
+@pytest.mark.parametrize("tenants_first", [False, True])
+def test_what_was_decided_and_not_produced_is_produced_again_byte_for_byte(tenants_first: bool) -> None:
     partition = lived_through()
-    _, again = partition.take_over()
+    _, again = partition.take_over(tenants_first=tenants_first)
     assert [each.request_id for each in again] == ["d"]
     partition.emit()
     assert again == partition.produced[-1:]
@@ -219,7 +220,7 @@ def test_with_the_loss_accepted_a_lost_cursor_keeps_the_names_and_goes_on_counti
     partition = lived_through()
     partition.tenants.clear()
     state = partition.fold()
-    state.opened(lambda: OTHER, 99, partition.state.next, NOW_MS, accept_loss=True)
+    assert state.opened(lambda: OTHER, 99, partition.state.next, NOW_MS, accept_loss=True) == []
     partition.state = state
     assert decided(partition.send(request("e"))).number == 5
     assert isinstance(partition.send(request("d")), Repeat)

@@ -118,6 +118,8 @@ def test_a_result_ends_its_job_and_counts_its_gpu_time_once() -> None:
     assert account is not None
     assert (account.finished, account.gpu_seconds) == (1, 2.5)
     assert dict(partition.state.drain_changes())[job_key(work.job_id)] is None
+    partition.state.fold_result(result, 3)
+    assert partition.state.results_next == 8
 
 
 def test_our_own_rejections_and_what_cannot_be_read_only_move_on() -> None:
@@ -163,6 +165,7 @@ def test_a_name_stays_while_its_job_is_outstanding() -> None:
     assert isinstance(partition.send(request(), at_ms=later), Repeat)
     assert partition.state.cursor().oldest == 2, "the job's record holds the name, its decision may leave the log"
     partition.finish(work.job_id)
+    assert len(partition.state.names) == 0
     again = accepted(partition.send(request(), at_ms=later))
     assert again.job_id != work.job_id
 

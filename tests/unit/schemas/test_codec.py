@@ -1,0 +1,88 @@
+import json
+
+import pytest
+from pydantic import BaseModel
+
+from schemas.codec import canonical, decode_object, encode, sha256_hex
+from schemas.errors import Undecodable
+
+DEEP = 100_000
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        # case ADM-10
+        (b'{"a":NaN}', "NaN is not a JSON number"),
+        (b'{"a":Infinity}', "Infinity is not a JSON number"),
+        (b'{"a":[-Infinity]}', "-Infinity is not a JSON number"),
+        (b'{"a":1e999}', "1e999 is out of range"),
+        (b'{"a":-1e999}', "-1e999 is out of range"),
+        (b'{"a":1,"a":1}', "'a' stands twice"),
+        (b'{"b":{"a":1,"a":2}}', "'a' stands twice"),
+        # case ADM-08
+        (b'{"a":' + b"9" * 5000 + b"}", "not JSON"),
+        (b"[" * DEEP, "nested too deeply"),
+        (b'{"a":' * DEEP, "nested too deeply"),
+        (b'{"a":"\xff"}', "UTF-8"),
+        (b'{"a":"\\ud800"}', "surrogates"),
+        (b'{"\\udfff":1}', "surrogates"),
+        ('{"a":1}'.encode("utf-16"), "UTF-8"),
+        (b'\xef\xbb\xbf{"a":1}', "not JSON"),
+        (b"", "not JSON"),
+        (b'{"a":1', "not JSON"),
+        (b'{"a":1} {}', "not JSON"),
+        (b"{'a':1}", "not JSON"),
+        (b'{"a":"\n"}', "not JSON"),
+        (b"[1]", "an array"),
+        (b'"a"', "a string"),
+        (b"1", "a number"),
+        (b"true", "a boolean"),
+        (b"null", "null"),
+    ],
+)
+def test_what_is_not_strict_json_is_refused_in_a_sentence(data: bytes, sentence: str) -> None:
+    with pytest.raises(Undecodable, match=sentence) as refused:
+        decode_object(data)
+    assert len(str(refused.value)) < 250
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{}, {"a": None}, {"a": [1, 2.5, "x", True, {"b": []}]}, {"emoji": "🏺"}, {"": 0}, {"big": 10**4000}],
+)
+def test_strict_json_is_read_as_written(value: dict[str, object]) -> None:
+    for ascii_only in (True, False):
+        assert decode_object(json.dumps(value, ensure_ascii=ascii_only).encode()) == value
+
+
+def test_escaped_pairs_of_surrogates_are_one_character() -> None:
+    assert decode_object(b'{"a":"\\ud83c\\udffa"}') == {"a": "🏺"}
+
+
+def test_canonical_is_one_spelling() -> None:
+    assert canonical({"b": 1, "a": {"d": "é", "c": [1, None]}}) == '{"a":{"c":[1,null],"d":"é"},"b":1}'.encode()
+    assert canonical({"a": 1, "b": 2}) == canonical({"b": 2, "a": 1})
+    with pytest.raises(ValueError, match="JSON compliant"):
+        canonical(float("nan"))
+
+
+def test_canonical_reads_back_as_the_same_value() -> None:
+    value = {"z": [0.1, 1e-7, 1e22, -0.0], "a": '"\\\u2028\x7f'}
+    assert decode_object(canonical(value)) == value
+
+
+class _Event(BaseModel):
+    b: float
+    a: str | None = None
+
+
+def test_an_event_leaves_absent_fields_out_and_never_says_nan() -> None:
+    assert encode(_Event(b=1.5)) == b'{"b":1.5}'
+    assert encode(_Event(b=1.5, a="x")) == b'{"a":"x","b":1.5}'
+    with pytest.raises(ValueError, match="JSON compliant"):
+        canonical(float("inf"))
+
+
+def test_sha256_is_lower_case_hex() -> None:
+    assert sha256_hex(b"abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

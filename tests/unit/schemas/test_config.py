@@ -1,0 +1,104 @@
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from schemas.config import PIXEL_FIELDS, ConfigFile, GenerationConfig
+
+BODY: dict[str, Any] = {
+    "name": "sketch",
+    "version": 1,
+    "family": "sd15",
+    "model": {"name": "tiny", "digest": "sha256:" + "a" * 64},
+    "steps": 4,
+    "guidance_scale": 5.0,
+    "width": 64,
+    "height": 64,
+    "price": {"gpu_seconds": 2.0, "vram_bytes": 1 << 30},
+}
+
+
+def config(**changes: Any) -> GenerationConfig:
+    return GenerationConfig.model_validate({**BODY, **changes})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"family": "sdxl"},
+        {"model": {"name": "tiny", "digest": "sha256:" + "b" * 64}},
+        {"dtype": "float32"},
+        {"scheduler": "euler"},
+        {"steps": 5},
+        {"guidance_scale": 5.5},
+        {"width": 72},
+        {"height": 72},
+        {"frames": 2},
+        {"frames_per_second": 9},
+        {"bucket": 8},
+        {"image_format": "webp"},
+        {"quality": 91},
+    ],
+)
+def test_what_changes_a_byte_changes_the_hash(changes: dict[str, Any]) -> None:
+    assert set(changes) <= set(PIXEL_FIELDS)
+    assert config(**changes).config_hash != config().config_hash
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"name": "other"},
+        {"version": 2},
+        {"pool": "other"},
+        {"max_images": 9},
+        {"price": {"gpu_seconds": 9.0, "vram_bytes": 1}},
+        {"retired": True},
+        {"steps": 4, "guidance_scale": 5},
+    ],
+)
+def test_what_changes_no_byte_keeps_the_hash(changes: dict[str, Any]) -> None:
+    assert config(**changes).config_hash == config().config_hash
+
+
+def test_every_field_either_changes_pixels_or_is_known_not_to() -> None:
+    others = {"name", "version", "pool", "max_images", "price", "retired"}
+    assert set(GenerationConfig.model_fields) == {*PIXEL_FIELDS, *others}
+
+
+def test_the_hash_is_the_same_in_every_process_and_release() -> None:
+    assert config().config_hash == "6d2c1ea259380279dd12ec57c5c0e95afe7dcf2acd38a28fda2b76a573392120"
+
+
+def test_a_model_is_swapped_where_its_weights_or_dtype_differ() -> None:
+    assert config(steps=9).model_key == config().model_key == "a" * 16 + ".float16"
+    assert config(dtype="bfloat16").model_key != config().model_key
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"guidance_scale": float("nan")},
+        {"guidance_scale": -1},
+        {"steps": 0},
+        {"width": 65},
+        {"height": 0},
+        {"model": {"name": "../tiny", "digest": "sha256:" + "a" * 64}},
+        {"model": {"name": "tiny", "digest": "md5:" + "a" * 32}},
+        {"price": {"gpu_seconds": 0, "vram_bytes": 1}},
+        {"colour": "red"},
+    ],
+)
+def test_a_config_out_of_bounds_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        config(**changes)
+
+
+def test_a_file_names_its_versions_and_its_channels_must_exist() -> None:
+    version = {key: value for key, value in BODY.items() if key not in ("name", "version")}
+    file = ConfigFile.model_validate(
+        {"name": "sketch", "channels": {"stable": 2}, "versions": {1: version, 2: version}}
+    )
+    assert [each.label for each in file.versions.values()] == ["sketch@1", "sketch@2"]
+    with pytest.raises(ValidationError, match="points to version 3"):
+        ConfigFile.model_validate({"name": "sketch", "channels": {"stable": 3}, "versions": {1: version}})

@@ -1,0 +1,78 @@
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from schemas.codec import decode_object, encode
+from schemas.request import SEED_MAX, GenerationRequest, first_problem
+
+BODY: dict[str, Any] = {"request_id": "r1", "tenant": "alice", "prompt": "a kiln", "config": {"name": "sketch"}}
+
+
+def problem(**changes: Any) -> tuple[str, str]:
+    body = {key: value for key, value in {**BODY, **changes}.items() if value is not ...}
+    with pytest.raises(ValidationError) as refused:
+        GenerationRequest.model_validate(body)
+    return first_problem(refused.value)
+
+
+def test_what_a_request_is_without_being_told() -> None:
+    request = GenerationRequest.model_validate(BODY)
+    assert (request.seed, request.images, request.priority, request.deadline) == (None, 1, "standard", None)
+    assert (request.negative_prompt, request.metadata, request.may_degrade) == ("", {}, False)
+
+
+@pytest.mark.parametrize("seed", [0, 1, SEED_MAX])
+def test_seeds_to_the_largest_exact_integer(seed: int) -> None:  # case DIF-11
+    assert GenerationRequest.model_validate({**BODY, "seed": seed}).seed == seed
+
+
+@pytest.mark.parametrize("seed", [-1, SEED_MAX + 1, 2**64, True, False, 1.0, "0", "0x1", [], 10**4000])
+def test_seeds_that_are_none(seed: object) -> None:  # case DIF-11, ADM-10
+    field, _ = problem(seed=seed)
+    assert field == "seed"
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "sentence"),
+    [
+        ({"stepz": 1}, "stepz", "unknown"),
+        ({"stepz": 1, "prompt": ...}, "stepz", "unknown"),
+        ({"config": {"name": "a", "versoin": 1}}, "config.versoin", "unknown"),
+        ({"prompt": ...}, "prompt", "missing"),
+        ({"config": {"name": "a", "version": 1, "channel": "stable"}}, "config", "not both"),
+        ({"config": "sketch"}, "config", "invalid"),
+        ({"priority": "high"}, "priority", "interactive"),
+        ({"images": "2"}, "images", "invalid"),
+        ({"images": True}, "images", "invalid"),
+        ({"may_degrade": 1}, "may_degrade", "invalid"),
+        ({"metadata": {"a": None}}, "metadata.a", "invalid"),
+        ({"inputs": ["x"]}, "inputs", "invalid"),
+        ({"deadline": "2030-01-31"}, "deadline", "timezone"),
+        ({"deadline": "2030-01-31T12:00:00"}, "deadline", "timezone"),
+        ({"deadline": "soon"}, "deadline", "RFC 3339"),
+        ({"deadline": "1900000000"}, "deadline", "RFC 3339"),
+        ({"deadline": 1_900_000_000}, "deadline", "RFC 3339"),
+        ({"deadline": "nan"}, "deadline", "RFC 3339"),
+    ],
+)
+def test_a_refusal_names_the_field(changes: dict[str, Any], field: str, sentence: str) -> None:
+    named, message = problem(**changes)
+    assert named == field
+    assert sentence in message
+
+
+@pytest.mark.parametrize(
+    "deadline", ["2030-01-31T12:00:00Z", "2030-01-31T12:00:00.5+05:30", "2030-01-31 12:00:00-00:00"]
+)
+def test_a_deadline_has_its_offset(deadline: str) -> None:
+    request = GenerationRequest.model_validate({**BODY, "deadline": deadline})
+    assert request.deadline is not None
+    assert request.deadline.utcoffset() is not None
+
+
+def test_a_request_of_ours_is_read_as_it_was_written() -> None:
+    request = GenerationRequest.model_validate(
+        {**BODY, "seed": 0, "deadline": "2030-01-31T12:00:00Z", "metadata": {"k": "v"}, "prompt": "кот 🏺"}
+    )
+    assert GenerationRequest.model_validate(decode_object(encode(request))) == request

@@ -1,0 +1,61 @@
+import pytest
+from pydantic import ValidationError
+
+from schemas.pools import Pool, Pools
+from schemas.topics import Catalogue, TopicSettings
+
+POOL = Pool(gpu_product="H200", vram_bytes=1 << 30, price_usd_per_hour=1.0, partitions=8)
+
+
+def catalogue(**settings: object) -> Catalogue:
+    return Catalogue(TopicSettings.model_validate(settings), Pools(pools={"a": POOL, "b": POOL}))
+
+
+def test_every_name_begins_with_the_prefix() -> None:
+    specs = list(catalogue(prefix="test.x").specs())
+    assert all(spec.name.startswith("test.x.") for spec in specs)
+    assert len({spec.name for spec in specs}) == len(specs)
+
+
+def test_what_shares_a_partition_has_the_same_count() -> None:
+    house = catalogue(requests_partitions=6)
+    partitions = {spec.name: spec.partitions for spec in house.specs()}
+    assert {partitions[name] for name in (house.requests, house.decisions, house.tenants, house.results)} == {6}
+    for pool in ("a", "b"):
+        counts = {partitions[house.work(pool, lane)] for lane in ("interactive", "standard", "bulk")}
+        assert counts | {partitions[house.ledger(pool)]} == {8}
+
+
+def test_times_are_the_broker_s_where_they_decide_something() -> None:
+    house = catalogue()
+    stamped = {spec.name for spec in house.specs() if spec.config.get("message.timestamp.type") == "LogAppendTime"}
+    assert stamped == {house.requests, house.cancels}
+
+
+def test_sizes_leave_room_for_what_is_wrapped() -> None:
+    house = catalogue()
+    sizes = {spec.name: int(spec.config["max.message.bytes"]) for spec in house.specs()}
+    assert sizes.pop(house.requests) == 1 << 20
+    assert set(sizes.values()) == {4 << 20}
+
+
+def test_states_are_compacted_and_logs_are_not() -> None:
+    house = catalogue()
+    compacted = {spec.name for spec in house.specs() if spec.config["cleanup.policy"] == "compact"}
+    assert compacted == {house.tenants, house.control, house.observations, house.ledger("a"), house.ledger("b")}
+
+
+def test_ids_are_named_after_their_input_partition() -> None:  # case AIO-10
+    house = catalogue()
+    ids = [house.admission_transactional_id(partition) for partition in range(4)]
+    ids += [house.gpu_transactional_id(pool, index) for pool in ("a", "b") for index in range(8)]
+    assert len(set(ids)) == 20
+    assert house.gpu_group("a") != house.gpu_group("b")
+
+
+@pytest.mark.parametrize(
+    "settings", [{"prefix": ""}, {"prefix": "a b"}, {"prefix": "x" * 61}, {"requests_partitions": 0}]
+)
+def test_settings_out_of_bounds_are_refused(settings: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        catalogue(**settings)
