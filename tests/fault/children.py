@@ -1,12 +1,14 @@
 """The processes of a run: each in a group of its own, known by handle, found again by a mark in its environment."""
 
+import ctypes
 import os
 import signal
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +18,7 @@ from tests.fault.waiting import Deadline
 MARK = "PROMPTKILN_FAULT_RUN"
 _SHARED_MEMORY = Path("/dev/shm")
 _LOOK_SECONDS = 2.0
+_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(slots=True)
@@ -34,6 +37,11 @@ class Child:
     _process: subprocess.Popen[bytes] | None = None
 
     @property
+    def client_id(self) -> str:
+        """What the broker calls its clients: another after each start, since a dead member stays a while."""
+        return f"{self.name}.{self.starts}"
+
+    @property
     def running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
@@ -44,6 +52,7 @@ class Child:
     def start(self) -> None:
         """Start it in a session of its own. Its output goes to the end of its log."""
         assert not self.running, f"{self.name} runs already"
+        die_with_us = _death_signal()  # looked up before the fork: after it only the call itself is safe
         self.expected = False
         self.starts += 1
         self.started_at = time.monotonic()
@@ -52,11 +61,12 @@ class Child:
             log.flush()
             self._process = subprocess.Popen(
                 list(self.command),
-                env=dict(self.environment),
+                env={**self.environment, "KAFKA_CLIENT_ID": self.client_id},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                preexec_fn=die_with_us,  # noqa: PLW1509 - it makes one system call
             )
 
     def signal(self, number: signal.Signals, *, whole_group: bool = False) -> None:
@@ -100,6 +110,14 @@ class Child:
                 return str(reply.read().decode())
         except (urllib.error.URLError, OSError, ValueError):
             return None
+
+
+def _death_signal() -> Callable[[], object] | None:
+    """What a child calls to be killed when the driver dies, however that happens (Linux)."""
+    if sys.platform != "linux":
+        return None
+    prctl = ctypes.CDLL(None).prctl
+    return lambda: prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def marked(mark: str) -> list[str]:

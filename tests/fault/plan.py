@@ -55,11 +55,17 @@ class Sending:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """Requests spread over a few seconds, and one fault among them once its victim is ready."""
+    """Requests spread over a few seconds; then, once its victim holds partitions, a burst, and the blow within it."""
 
     sendings: Sequence[Sending]
+    burst: Sequence[Sending]
     fault: Fault | None
     fault_after_seconds: float
+    blow_after_burst_seconds: float
+
+    @property
+    def records(self) -> list[Sending]:
+        return [*self.sendings, *self.burst]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +80,11 @@ class Plan:
 
 KILLS = 5  # of each kind
 _ACT_SECONDS = (2.0, 3.5)
+# A batch of admission takes some 10 to 50 ms, one of a GPU consumer, waiting included, up to a second.
+_WITHIN_SECONDS = {
+    Kind.ADMISSION: (0.0, 0.005, 0.01, 0.02, 0.04, 0.08),
+    Kind.GPU: (0.05, 0.2, 0.35, 0.5, 0.8, 1.2),
+}
 
 
 def make_plan(seed: int, *, requests: int, processes: int, session_seconds: float) -> Plan:
@@ -92,7 +103,9 @@ def make_plan(seed: int, *, requests: int, processes: int, session_seconds: floa
             Sending(i * share + k, wish, moment, of, astray)
             for k, ((wish, of, astray), moment) in enumerate(zip(chosen, moments, strict=True))
         ]
-        acts.append(Act(sendings, fault, dice.uniform(0.2, length)))
+        calm = len(sendings) // 2 if fault is not None else len(sendings)
+        within = dice.choice(_WITHIN_SECONDS[fault.kind]) if fault is not None else 0.0
+        acts.append(Act(sendings[:calm], sendings[calm:], fault, dice.uniform(0.2, length), within))
     return Plan(seed, acts)
 
 

@@ -51,6 +51,10 @@ class Sender:
         self._producer.produce(self._topic, value, key=key, on_delivery=delivered, **where)
         self._producer.poll(0)
 
+    def push(self) -> None:
+        """Wait a moment until what was handed over is acknowledged, or nearly so."""
+        self._producer.flush(0.5)
+
     def flush(self, seconds: float) -> Sequence[Sent]:
         """Block until everything is acknowledged, and return it in the order of the log. Raises TimeoutError, or
         RuntimeError where the broker refused a record."""

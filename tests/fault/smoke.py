@@ -1,6 +1,6 @@
 """fault-smoke: the whole pipeline under SIGKILL, freezes and a reset of both groups, then an independent check.
 
-    python -m tests.fault.smoke [--seed N] [--rounds N] [--engine pipeline|instant] [--intake faust|plain]
+    python -m tests.fault.smoke [--seed N] [--rounds N] [--engine process|instant] [--intake faust|plain]
 
 Exit status 0: no flaw. 1: the first example of each kind of flaw was printed, with the folder that holds the evidence.
 """
@@ -10,6 +10,7 @@ import json
 import os
 import secrets
 import shutil
+import signal
 import sys
 from contextlib import closing
 
@@ -27,7 +28,7 @@ from tests.fault.storm import Storm, describe
 from tests.fault.tail import ResultsTail
 from tests.fault.waiting import Deadline, TooLate
 from tests.fault.wishes import LIMITS
-from tests.fault.world import ROOT, SESSION_SECONDS, World, broker, make_world
+from tests.fault.world import MODELS, ROOT, SESSION_SECONDS, World, broker, ensure_tiny_models, make_world
 
 HOME = ROOT / ".kiln" / "fault"
 _PROCESSES = 2  # of each kind
@@ -42,10 +43,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000), help="replays the plan of that seed")
     parser.add_argument("--rounds", type=int, default=1, help="rounds, each with the next seed")
     parser.add_argument("--requests", type=int, default=200, help="names; repeats and garbage come on top")
-    parser.add_argument("--engine", choices=["pipeline", "instant"], default="pipeline")
+    parser.add_argument("--engine", choices=["process", "instant"], default="process")
     parser.add_argument("--intake", choices=["faust", "plain"], default="faust")
     parser.add_argument("--keep", action="store_true", help="keep the folder of a round without flaws, too")
     options = parser.parse_args()
+    # An end by a signal runs the same clean-up as any other.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     HOME.mkdir(parents=True, exist_ok=True)
     home = HOME / f"broker-{os.getpid()}"
     summaries = []
@@ -102,7 +105,7 @@ def weather(storm: Storm, plan: Plan, world: World, flaws: list[Flaw]) -> tuple[
     """Carry the plan out and let it come to rest. Whatever happens, no process survives this."""
     sent: list[Sent] = []
     lags: dict[str, int] = {}
-    wanted = {sending.wish.meaning.name for act in plan.acts for sending in act.sendings} - {None}
+    wanted = {sending.wish.meaning.name for act in plan.acts for sending in act.records} - {None}
     tail = ResultsTail(world.bootstrap, world.catalogue.results, world.catalogue.requests_partitions)
     with closing(tail):
         try:
@@ -144,8 +147,11 @@ def read_history(world: World, sent: list[Sent], lags: dict[str, int], flaws: li
 
 
 def engine_settings(engine: str) -> dict[str, str]:
-    """The environment of GPU consumers with this engine; the models are made once and kept."""
-    return {"KILN_GPU_CONSUMER_ENGINE": engine}
+    """The environment of GPU consumers with this engine. The process engine's tiny models are made here if need be."""
+    if engine == "instant":
+        return {"KILN_GPU_ENGINE": "instant", "KILN_GPU_PRELOAD": ""}
+    ensure_tiny_models(MODELS)
+    return {"KILN_GPU_ENGINE": "process", "KILN_GPU_DEVICE": "cpu", "KILN_GPU_MODELS_DIR": str(MODELS)}
 
 
 if __name__ == "__main__":

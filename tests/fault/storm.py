@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tests.fault.children import Child, stop_all
 from tests.fault.history import Sent
 from tests.fault.plan import Act, Blow, Fault, Kind, Plan
-from tests.fault.reader import lag_of, reset_to_earliest
+from tests.fault.reader import holders_of, lag_of, reset_to_earliest
 from tests.fault.sender import Sender
 from tests.fault.waiting import Deadline
 from tests.fault.world import SESSION_SECONDS, World
@@ -126,16 +126,24 @@ class Storm:
             self._deadline.pause(act.fault_after_seconds, send_due)
             if fault.blow is not Blow.RESET:
                 victim = self.children[fault.kind, fault.victim]
-                what = f"{victim.name} to be ready for {fault}"
+                what = f"{victim.name} to hold partitions before {fault}"
                 self._deadline.wait_for(
                     lambda: self._strikeable(victim), what, seconds=_READY_SECONDS, meanwhile=send_due
                 )
+            for sending in [*waiting, *act.burst]:
+                self._sender.send(sending)
+            waiting.clear()
+            self._sender.push()
+            time.sleep(act.blow_after_burst_seconds)
             self._say(f"{self._deadline.elapsed:5.0f} s  {fault}")
             self._strike(fault)
         self._deadline.wait_for(lambda: not waiting, f"act {number} to end", meanwhile=send_due)
 
     def _strikeable(self, victim: Child) -> bool:
-        return all(child is not victim for _, child, _ in self._asleep) and victim.ready()
+        """A frozen or idle victim would be a blow in the air."""
+        if any(child is victim for _, child, _ in self._asleep) or not victim.ready():
+            return False
+        return any(victim.client_id in holders_of(self.world.bootstrap, group) for group in self.world.groups)
 
     def _strike(self, fault: Fault) -> None:
         self.deeds.done[f"{fault.blow} {fault.kind}" if fault.blow is not Blow.RESET else "reset"] += 1
@@ -187,10 +195,10 @@ def describe(plan: Plan) -> str:
     """The plan as JSON lines, for the run's folder: the same seed gives the same text."""
     lines = []
     for act in plan.acts:
-        for sending in act.sendings:
+        for sending in act.records:
             name, raw = sending.wish.meaning.name, sending.wish.raw
             what = {"of": sending.of, "astray": sending.astray, "spaced": sending.wish.spaced}
             lines.append(json.dumps({"record": sending.number, "name": name, "raw": repr(raw), **what}))
         if act.fault is not None:
-            lines.append(json.dumps({"fault": str(act.fault), "after": round(act.fault_after_seconds, 3)}))
+            lines.append(json.dumps({"fault": str(act.fault), "within": act.blow_after_burst_seconds}))
     return "\n".join(lines) + "\n"

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from rich.console import Console
 
 from infra.broker import server
 from infra.broker.settings import BrokerSettings
+from schemas.catalogue import load_configs
 from schemas.pools import Pool, Pools
 from schemas.request import LANES
 from schemas.topics import Catalogue, TopicSettings
@@ -26,6 +28,7 @@ from tests.fault.plan import Kind
 
 POOL = "default"
 ROOT = Path(__file__).parents[2]
+MODELS = ROOT / ".kiln" / "models"
 SESSION_SECONDS = 3.0
 _REQUESTS_PARTITIONS = 4
 _WORK_PARTITIONS = 4
@@ -63,8 +66,7 @@ class World:
         name = f"{kind}-{number}"
         environment = dict(self.environment) | {
             "KILN_ADMISSION_SERVICE_HEALTH_PORT": str(port),
-            "KILN_GPU_CONSUMER_HEALTH_PORT": str(port),
-            "KAFKA_CLIENT_ID": name,
+            "KILN_GPU_HEALTH_PORT": str(port),
             **extra,
         }
         command = [str(Path(sys.executable).with_name("kiln")), str(kind), "run"]
@@ -115,6 +117,18 @@ def make_world(
     changed = {name: value for name, value in environment.items() if os.environ.get(name) != value}
     (folder / "environment.json").write_text(json.dumps(changed, indent=1), encoding="utf-8")
     return World(folder, prefix, bootstrap, catalogue, environment)
+
+
+def ensure_tiny_models(folder: Path) -> None:
+    """Make the tiny models, unless every model that a configuration names is there with its digest."""
+    catalogue = load_configs(ROOT / "infra" / "configs")
+    models = {config.model for file in catalogue.files.values() for config in file.versions.values()}
+    kiln = str(Path(sys.executable).with_name("kiln"))
+    for model in models:
+        verify = [kiln, "models", "verify", str(folder / model.name), "--digest", model.digest]
+        if subprocess.run(verify, check=False, capture_output=True).returncode != 0:
+            subprocess.run([kiln, "models", "make-tiny", str(folder)], check=True, capture_output=True)
+            return
 
 
 def free_port() -> int:

@@ -211,3 +211,12 @@ def test_a_null_record_is_due_as_a_dead_letter() -> None:
     story = sound_story()
     story.append(None, Meaning(None))
     assert [flaw.kind for flaw in find_flaws(story.history())] == ["dead_letter_missing"]
+
+
+def test_a_record_without_key_and_value_comes_back_with_an_empty_value() -> None:
+    story = sound_story()
+    story.append(None, Meaning(None))
+    story.requests[-1] = replace(story.requests[-1], key=None)
+    story.sent[-1] = replace(story.sent[-1], key=None)
+    story.letter(replace(story.requests[-1], value=b""), "malformed")
+    assert find_flaws(story.history()) == []

@@ -33,7 +33,7 @@ def test_every_plan_has_every_fault(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", _SEEDS)
 def test_every_plan_has_every_kind_of_request(seed: int) -> None:
-    sendings = [sending for act in _plan(seed).acts for sending in act.sendings]
+    sendings = [sending for act in _plan(seed).acts for sending in act.records]
     assert [sending.number for sending in sendings] == list(range(len(sendings)))
     names = {sending.wish.meaning.name for sending in sendings}
     assert len(names - {None}) == 200
@@ -51,7 +51,7 @@ def test_what_repeats_or_conflicts_comes_after_what_it_follows(seed: int) -> Non
     """At its home partition: the log would otherwise make another record the request."""
     at_home: set[tuple[str, str]] = set()
     for act in _plan(seed).acts:
-        for sending in act.sendings:
+        for sending in act.records:
             wish, name = sending.wish, sending.wish.meaning.name
             if sending.of is not None or wish.spaced or wish.meaning.payload:
                 assert name in at_home
@@ -60,7 +60,7 @@ def test_what_repeats_or_conflicts_comes_after_what_it_follows(seed: int) -> Non
 
 
 def test_bytes_are_the_same_but_for_the_deadline() -> None:
-    sendings = [sending for act in _plan(3).acts for sending in act.sendings]
+    sendings = [sending for act in _plan(3).acts for sending in act.records]
     late = next(sending.wish for sending in sendings if sending.wish.deadline_after_seconds is not None)
     calm = next(s.wish for s in sendings if s.wish.deadline_after_seconds is None and s.wish.meaning.name)
     later = _NOW + timedelta(seconds=1)
@@ -69,5 +69,5 @@ def test_bytes_are_the_same_but_for_the_deadline() -> None:
 
 
 def test_the_tenants_live_on_more_than_one_partition() -> None:
-    tenants = {s.wish.meaning.name[0] for act in _plan(0).acts for s in act.sendings if s.wish.meaning.name}
+    tenants = {s.wish.meaning.name[0] for act in _plan(0).acts for s in act.records if s.wish.meaning.name}
     assert len({partition_of(tenant.encode(), 4) for tenant in tenants}) > 1
