@@ -1,7 +1,6 @@
 """The device an engine runs on: its identity, its memory, and the account of a batch. Imports torch: engine only."""
 
 import contextlib
-import logging
 import os
 import socket
 from collections.abc import Iterator
@@ -11,11 +10,10 @@ from typing import Protocol
 
 import torch
 
+from gpu_consumer.engine.nvml import cards
 from gpu_consumer.engine.protocol import DeviceInfo
 from gpu_consumer.engine.settings import EngineSettings
-from gpu_consumer.engine.visible import Card, first_visible
-
-log = logging.getLogger(__name__)
+from gpu_consumer.engine.visible import first_visible
 
 
 @dataclass(slots=True)
@@ -106,7 +104,7 @@ class CudaDevice:
         torch.backends.cudnn.benchmark = False  # it may choose another kernel each time: other bytes
         torch.backends.cudnn.deterministic = True
         properties = torch.cuda.get_device_properties(0)
-        uuid = first_visible(os.environ.get("CUDA_VISIBLE_DEVICES"), _cards())
+        uuid = first_visible(os.environ.get("CUDA_VISIBLE_DEVICES"), cards())
         self._info = DeviceInfo(properties.name, uuid or f"GPU-{properties.uuid}", properties.total_memory)
 
     def info(self) -> DeviceInfo:
@@ -141,42 +139,6 @@ def open_device(settings: EngineSettings) -> Device:
     torch.set_num_threads(settings.threads)
     torch.set_float32_matmul_precision("highest")
     return CudaDevice() if settings.device == "cuda" else CpuDevice(settings.cpu_memory_bytes)
-
-
-def _cards() -> list[Card]:
-    """As NVML lists them; empty where NVML is missing or unwell, which never stops an engine."""
-    try:
-        import pynvml
-
-        pynvml.nvmlInit()
-    except Exception as error:  # not installed, no driver, or a driver newer than its library
-        log.info("NVML is not available (%s); the card is identified by CUDA alone", error)
-        return []
-    try:
-        handles = [pynvml.nvmlDeviceGetHandleByIndex(n) for n in range(pynvml.nvmlDeviceGetCount())]
-        return [Card(pynvml.nvmlDeviceGetUUID(handle), _slices(handle)) for handle in handles]
-    except pynvml.NVMLError as error:
-        log.warning("NVML does not list the cards (%s); the card is identified by CUDA alone", error)
-        return []
-    finally:
-        with contextlib.suppress(pynvml.NVMLError):
-            pynvml.nvmlShutdown()
-
-
-def _slices(handle: object) -> tuple[str, ...]:
-    import pynvml as nvml
-
-    try:
-        if nvml.nvmlDeviceGetMigMode(handle)[0] != nvml.NVML_DEVICE_MIG_ENABLE:
-            return ()
-        count = nvml.nvmlDeviceGetMaxMigDeviceCount(handle)
-    except nvml.NVMLError:  # a card without MIG
-        return ()
-    uuids = []
-    for number in range(count):
-        with contextlib.suppress(nvml.NVMLError):  # an empty place
-            uuids.append(nvml.nvmlDeviceGetUUID(nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, number)))
-    return tuple(uuids)
 
 
 def _processor() -> str:

@@ -19,7 +19,7 @@ from gpu_consumer.models.digests import ModelUnavailable
 from schemas.config import GenerationConfig
 
 T = TypeVar("T")
-_LOST = (EOFError, ConnectionError)
+_LOST = (EOFError, OSError)  # the second: an end in the middle of a message
 _REAP_SECONDS = 30  # after SIGKILL: freeing the memory of a large card takes the driver some seconds
 
 
@@ -69,9 +69,7 @@ class EngineProcess:
         raise _refusal(reply, running=False)
 
     async def run(self, batch: Batch) -> Finished:
-        if self._exchange is not None and not self._exchange.done():  # a batch whose caller was cancelled
-            with contextlib.suppress(EngineDied, NotSent, *_LOST):
-                await asyncio.shield(self._exchange)
+        await self._finish_abandoned()
         reply = await self._ask(batch, self._setup.settings.batch_seconds_max, running=True)
         if isinstance(reply, Finished) and reply.number == batch.number:
             self.batches += 1
@@ -97,18 +95,31 @@ class EngineProcess:
         connection.close()
         self._process = self._connection = self._exchange = None
 
+    async def _finish_abandoned(self) -> None:
+        """Wait for the answer to a batch whose caller was cancelled, and drop it. Raises EngineDied if none comes."""
+        if self._exchange is None or self._exchange.done():
+            return
+        with contextlib.suppress(NotSent, *_LOST):  # the next question finds out
+            await self._bounded(self._exchange, self._setup.settings.batch_seconds_max, running=False)
+
+    async def _bounded(self, exchange: "asyncio.Future[Any]", seconds: float, *, running: bool) -> Any:
+        """The answer of `exchange`; past `seconds` the engine is killed and EngineDied raised."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await asyncio.shield(exchange)
+        except TimeoutError:
+            assert self._process is not None
+            self._process.kill()
+            raise EngineDied(f"the engine gave no answer in {seconds:g} s and was killed", running=running) from None
+
     async def _ask(self, message: object, seconds: float, *, running: bool) -> Any:
-        """Send, and return the answer. Raises EngineDied; past `seconds` it kills the engine to be able to."""
+        """Send, and return the answer. Raises EngineDied."""
         process, connection = self._process, self._connection
         if process is None or connection is None or process.poll() is not None:
             raise EngineDied(f"the engine {_end(process)}; start it again", running=False)
         self._exchange = _in_thread(lambda: _exchange(connection, message))
         try:
-            async with asyncio.timeout(seconds):
-                return await asyncio.shield(self._exchange)
-        except TimeoutError:
-            process.kill()
-            raise EngineDied(f"the engine gave no answer in {seconds:g} s and was killed", running=running) from None
+            return await self._bounded(self._exchange, seconds, running=running)
         except NotSent:
             died_running = False
         except _LOST:
@@ -148,7 +159,7 @@ def _spawn(descriptor: int, threads: int) -> "subprocess.Popen[bytes]":
 def _exchange(connection: Connection, message: object) -> Any:
     try:
         connection.send(message)
-    except ConnectionError as error:
+    except OSError as error:
         raise NotSent from error
     reply = connection.recv()
     return receive_pictures(connection, *reply) if isinstance(reply, tuple) else reply

@@ -1,0 +1,69 @@
+import pytest
+import torch
+
+from gpu_consumer.engine.account import Account
+from gpu_consumer.engine.device import CpuDevice, open_device
+from gpu_consumer.engine.settings import EngineSettings
+
+MIB = 1 << 20
+
+
+def test_the_ledger_runs_out_where_a_card_would() -> None:
+    device = CpuDevice(10 * MIB)
+    device.hold(4 * MIB)
+    assert device.free_bytes() == 6 * MIB
+    sentence = "6291457 bytes wanted, 6291456 of 10485760 are free"
+    with pytest.raises(torch.OutOfMemoryError, match=sentence), device.reserve(6 * MIB + 1):
+        pytest.fail("reserved more than is free")
+    with device.reserve(6 * MIB) as usage:
+        assert device.free_bytes() == 0
+        with pytest.raises(torch.OutOfMemoryError), device.reserve(1):
+            pytest.fail("reserved more than is free")
+    assert usage.peak_bytes == 10 * MIB
+    assert device.free_bytes() == 6 * MIB
+
+
+def test_a_reservation_ends_with_its_batch_however_that_ends() -> None:
+    device = CpuDevice(10 * MIB)
+    with pytest.raises(ValueError, match="bad"), device.reserve(MIB):
+        raise ValueError("bad")
+    assert device.free_bytes() == 10 * MIB
+
+
+def test_another_model_takes_the_place_of_the_former() -> None:
+    device = CpuDevice(10 * MIB)
+    device.hold(8 * MIB)
+    device.hold(9 * MIB)
+    with pytest.raises(torch.OutOfMemoryError):
+        device.hold(11 * MIB)
+    assert device.free_bytes() == MIB
+    device.hold(0)
+    assert device.free_bytes() == 10 * MIB
+
+
+def test_an_account_adds_up_over_tries_and_keeps_the_highest_peak() -> None:
+    account = Account(CpuDevice(10 * MIB), bucket=4)
+    for bytes_ in (2 * MIB, 6 * MIB, 4 * MIB):
+        with account.memory(bytes_), account.stage("denoise"):
+            pass
+    with pytest.raises(torch.OutOfMemoryError), account.memory(11 * MIB):
+        pytest.fail("reserved more than is free")
+    with pytest.raises(ValueError, match="bad"), account.stage("decode"):
+        raise ValueError("bad")
+    account.add("encode", 100.0)
+    assert account.peak_bytes == 6 * MIB
+    assert account.timings.keys() == {"denoise", "decode", "encode"}
+    assert 0 < account.gpu_seconds < 100
+
+
+def test_a_device_is_opened_with_the_threads_of_the_setting() -> None:
+    device = open_device(EngineSettings(threads=1, cpu_memory_bytes=3 * MIB))
+    assert torch.get_num_threads() == 1
+    assert device.info().memory_bytes == 3 * MIB
+    assert device.info().product.startswith("CPU")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA")
+def test_a_missing_card_is_said_with_the_cure() -> None:
+    with pytest.raises(RuntimeError, match="CUDA_VISIBLE_DEVICES"):
+        open_device(EngineSettings(device="cuda"))
