@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable
+from contextlib import aclosing
 from types import TracebackType
 from typing import Self
 
@@ -12,7 +13,7 @@ from schemas.codec import encode
 from schemas.request import GenerationRequest
 from schemas.result import GenerationResult, parse_result
 from schemas.topics import Catalogue
-from streams.kafka.clients import idempotent_producer, log_consumer
+from streams.kafka.clients import idempotent_producer, log_consumer, stop_client
 from streams.kafka.log import read_log
 from streams.kafka.settings import KafkaSettings
 
@@ -27,7 +28,7 @@ class PromptClient:
         self._kafka = kafka
         self._catalogue = catalogue
         self._producer: AIOKafkaProducer = idempotent_producer(kafka)
-        self._reader: AIOKafkaConsumer = log_consumer(kafka)
+        self._reader: AIOKafkaConsumer = log_consumer(kafka, follow=True)
 
     async def __aenter__(self) -> Self:
         await self._producer.start()
@@ -42,8 +43,9 @@ class PromptClient:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._producer.stop()
-        await self._reader.stop()
+        seconds = self._kafka.close_timeout_ms / 1000
+        await stop_client(self._producer, seconds)
+        await stop_client(self._reader, seconds)
 
     async def submit(self, requests: Iterable[GenerationRequest]) -> None:
         """Publish the requests; on return the cluster has acknowledged each."""
@@ -77,6 +79,7 @@ def result_partitions(catalogue: Catalogue) -> list[TopicPartition]:
 
 async def read_results(kafka: KafkaSettings, catalogue: Catalogue) -> AsyncIterator[GenerationResult]:
     """Every result that is retained now, in the order of its partition."""
-    async for record in read_log(kafka, result_partitions(catalogue)):
-        if record.value:
-            yield parse_result(record.value)
+    async with aclosing(read_log(kafka, result_partitions(catalogue))) as records:
+        async for record in records:
+            if record.value:
+                yield parse_result(record.value)

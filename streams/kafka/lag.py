@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 from aiokafka import TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
 
-from streams.kafka.clients import log_consumer
+from streams.kafka.clients import admin_client, log_consumer, stop_client
 from streams.kafka.settings import KafkaSettings
 
 
@@ -14,7 +13,7 @@ async def group_lag(kafka: KafkaSettings, group: str, topics: Sequence[str]) -> 
 
     Raises KafkaError where the cluster does not answer.
     """
-    admin = AIOKafkaAdminClient(**kafka.client_options())
+    admin = admin_client(kafka)
     consumer = log_consumer(kafka)
     await admin.start()
     try:
@@ -29,7 +28,7 @@ async def group_lag(kafka: KafkaSettings, group: str, topics: Sequence[str]) -> 
             begins = await consumer.beginning_offsets(partitions)
             ends = await consumer.end_offsets(partitions)
         finally:
-            await consumer.stop()
+            await stop_client(consumer, kafka.close_timeout_ms / 1000)
     finally:
         await admin.close()
     lags = dict.fromkeys(topics, 0)
