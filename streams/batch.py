@@ -125,6 +125,8 @@ def dead_letter(arrival: Arrival, verdict: DeadLetter, catalogue: Catalogue) -> 
         verdict.reason, verdict.message, catalogue.requests, arrival.partition, arrival.offset, verdict.first_offset
     )
     key, value, headers = arrival.key, arrival.value, _readable(arrival)
+    if key is None and value is None:
+        value = b""  # a client refuses to send a record with neither a key nor a value
     if arrival.record_bytes > _DEAD_LETTER_BYTES_MAX:
         whole = f"key {len(key or b'')} bytes, value {len(value or b'')} bytes, sha256 {sha256_hex(value or b'')}"
         key = None if key is None else key[:_OVERHEAD_BYTES]
