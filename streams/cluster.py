@@ -43,12 +43,14 @@ class Cluster:
 
     async def log_ends(self, partitions: Iterable[int]) -> Mapping[int, int]:
         """Where read_committed readers of requests end now, markers included: the last stable offset."""
-        wanted = [TopicPartition(self._requests, partition) for partition in partitions]
-        ends = await self._offsets.end_offsets(wanted)
+        ends = await self._offsets.end_offsets([TopicPartition(self._requests, number) for number in partitions])
         return {tp.partition: end for tp, end in ends.items()}
 
-    async def log_end(self, partition: int) -> int:
-        return (await self.log_ends((partition,)))[partition]
+    async def end(self, topic: str, partition: int) -> int:
+        """The same of one partition of any topic."""
+        at = TopicPartition(topic, partition)
+        end: int = (await self._offsets.end_offsets([at]))[at]
+        return end
 
     async def partition_counts(self) -> Mapping[str, int]:
         """Every topic and how many partitions it has. Asks for all: naming a missing topic could create it."""

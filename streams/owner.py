@@ -100,8 +100,9 @@ class Owner:
         await lease.open(_folding_into(state, catalogue.tenants))
         again = state.opened(
             uuid4,
-            log_end=await around.cluster.log_end(self.partition),
+            log_end=await around.cluster.end(catalogue.requests, self.partition),
             committed=await around.cluster.committed(self.partition),
+            results_end=await around.cluster.end(catalogue.results, self.partition),
             now_ms=around.now_ms(),
             accept_loss=around.settings.accept_loss,
         )

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from admission.settings import AdmissionLimits
 from admission.world import World
@@ -213,6 +213,11 @@ async def drained(kafka: KafkaSettings, catalogue: Catalogue, *, seconds: float 
     """Wait until admission's lag is 0 on every partition."""
 
     async def empty() -> bool:
-        return not any((await asyncio.to_thread(lag, kafka, catalogue)).values())
+        try:
+            return not any((await asyncio.to_thread(lag, kafka, catalogue)).values())
+        except KafkaException as error:
+            if error.args[0].name() not in {"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE"}:
+                raise
+            return False  # a new broker is still electing the group's coordinator
 
     await eventually(empty, seconds=seconds, what="lag 0")

@@ -1,0 +1,29 @@
+"""Liveness is progress."""
+
+from streams.progress import ProgressWatch
+
+
+def test_lag_without_progress_is_not_alive() -> None:  # cases AIO-04, FST-07
+    watch = ProgressWatch(60)
+    watch.look(3, 17, lag=2, waiting_for=None, now=0)
+    watch.look(3, 17, lag=2, waiting_for=None, now=59)
+    assert watch.stalled(60) is None
+    assert "requests[3]" in (watch.stalled(61) or "")
+
+
+def test_progress_no_lag_and_a_named_wait_are_alive() -> None:  # case FST-08
+    watch = ProgressWatch(60)
+    for partition, (offset, lag, waiting_for) in enumerate(
+        [(18, 2, None), (17, 0, None), (17, 2, "the topic is missing")]
+    ):
+        watch.look(partition, 17, lag=2, waiting_for=None, now=0)
+        watch.look(partition, offset, lag=lag, waiting_for=waiting_for, now=50)
+    assert watch.stalled(100) is None
+    assert watch.stalled(111) is not None
+
+
+def test_a_partition_that_left_is_another_processs_affair() -> None:
+    watch = ProgressWatch(60)
+    watch.look(0, 17, lag=2, waiting_for=None, now=0)
+    watch.keep({1})
+    assert watch.stalled(1000) is None
