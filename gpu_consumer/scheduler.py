@@ -121,14 +121,17 @@ class Scheduler:
         self.counts["taken"] += len(units)
         return Chosen(units[0].config_hash, units, waited)
 
-    def next_wake(self, now: float) -> float | None:
-        """When to ask again if nothing is added meanwhile: a wait or a deadline ends. None: never. Not below `now`."""
+    def next_batch(self, now: float) -> float | None:
+        """When `take` may give something if nothing is added meanwhile, not below `now`; None: never."""
         self._wake(now)
         times = [group.goes_at(self._wait) for group in self._groups.values()]
         times += [entry[0] for entry in self._later[:1]]
-        self._drop_stale_deadlines()
-        times += [entry[0] for entry in self._deadlines[:1]]
         return max(now, min(times)) if times else None
+
+    def next_deadline(self) -> float | None:
+        """When `expired` will give something, if nothing changes meanwhile."""
+        self._drop_stale_deadlines()
+        return self._deadlines[0][0] if self._deadlines else None
 
     def expired(self, now: float) -> list[str]:
         """The jobs whose deadline is over while they wait. They leave with all units that are still queued."""

@@ -94,12 +94,13 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def it_wakes_in_time(self) -> None:
-        wake = self.scheduler.next_wake(self.now)
-        assert (wake is None) == (not self.queued and not self.held)
-        if wake is not None:
-            assert wake >= self.now
-            deadlines = [unit.deadline for unit, _ in self.queued.values()] + list(self.held.values())
-            assert wake <= max(self.now, min(deadlines))
+        batch, deadline = self.scheduler.next_batch(self.now), self.scheduler.next_deadline()
+        assert (batch is None) == (not self.queued)
+        deadlines = [unit.deadline for unit, _ in self.queued.values()] + list(self.held.values())
+        assert deadline == min(deadlines, default=None)
+        if batch is not None:
+            assert batch >= self.now
+            assert batch <= max(self.now, min(arrival for _, arrival in self.queued.values()) + WAIT_SECONDS)
 
 
 Machine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

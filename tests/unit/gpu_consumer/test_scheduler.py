@@ -28,7 +28,7 @@ def test_the_wait_counts_from_the_first_picture_not_the_last() -> None:
     scheduler.add(unit("a"), now=10.0)
     scheduler.add(unit("b"), now=11.9)
     assert jobs(scheduler, 11.99) is None
-    assert scheduler.next_wake(11.99) == 12.0
+    assert scheduler.next_batch(11.99) == 12.0
     chosen = scheduler.take(12.0)
     assert chosen is not None
     assert [each.job for each in chosen.units] == ["a", "b"]
@@ -62,7 +62,8 @@ def test_the_pictures_of_a_job_are_units() -> None:
     assert [each.n for each in first.units] == [0, 1, 2, 3]
     assert scheduler.discard("a") == 2
     scheduler.check_integrity()
-    assert scheduler.next_wake(0.0) is None
+    assert scheduler.next_batch(0.0) is None
+    assert scheduler.next_deadline() is None
 
 
 def test_what_killed_an_engine_runs_alone_and_at_once() -> None:
@@ -79,7 +80,7 @@ def test_what_may_run_elsewhere_waits_at_the_back() -> None:
     scheduler.add(unit("later", bucket=1), 2.0)
     assert jobs(scheduler, 3.0) == ["later"]
     assert jobs(scheduler, 3.0) is None
-    assert scheduler.next_wake(3.0) == 8.0
+    assert scheduler.next_batch(3.0) == 8.0
     assert jobs(scheduler, 8.0) == ["moved"]
 
 
@@ -88,7 +89,7 @@ def test_an_expired_job_leaves_before_it_runs() -> None:
     scheduler.add(unit("late", deadline=5.0), 0.0)
     scheduler.add(unit("late", 1, deadline=5.0), 0.0)
     scheduler.add(unit("fine"), 0.0)
-    assert scheduler.next_wake(0.0) == 5.0
+    assert scheduler.next_deadline() == 5.0
     assert scheduler.expired(4.9) == []
     assert scheduler.expired(5.0) == ["late"]
     assert jobs(scheduler, 60.0) == ["fine"]
@@ -101,7 +102,7 @@ def test_a_held_job_expires_too_and_lets_others_pass() -> None:
     scheduler.hold("odd", deadline=5.0)
     scheduler.add(unit("fine"), 0.0)
     assert jobs(scheduler, 0.0) == ["fine"]
-    assert scheduler.next_wake(0.0) == 5.0
+    assert scheduler.next_deadline() == 5.0
     assert scheduler.expired(5.0) == ["odd"]
     scheduler.check_integrity()
 
@@ -120,5 +121,5 @@ def test_jobs_that_end_long_before_their_deadline_leave_no_trace() -> None:
     for n in range(10_000):
         scheduler.add(unit(f"j{n}", bucket=1, deadline=1e9 + n), 0.0)
         assert scheduler.take(0.0) is not None
-    scheduler.next_wake(0.0)
+    scheduler.next_deadline()
     assert len(scheduler._deadlines) <= 64

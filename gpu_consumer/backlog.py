@@ -1,0 +1,173 @@
+"""Every job of this process, from its record to its end. One job an id: repeats are parked behind it."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from gpu_consumer.engine.protocol import Flaw, Picture
+from gpu_consumer.index import Index
+from gpu_consumer.intake import Work
+from gpu_consumer.results import Run
+from gpu_consumer.scheduler import Scheduler, Unit
+from schemas.outcome import WorkRecord
+from schemas.request import Lane
+from schemas.result import FailureCode
+
+Phase = Literal["looked_up", "queued", "held", "settling"]
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """A record of work and how far it has come."""
+
+    index: Index
+    lane: Lane
+    record: WorkRecord
+    work: Work
+    key: bytes | None
+    value: bytes | None
+    deadline: float  # of the steady clock
+    phase: Phase = "looked_up"
+    running: int = 0  # pictures that have a slot
+    pictures: dict[int, Picture] = field(default_factory=dict)
+    flaw: Flaw | None = None
+    verdict: tuple[Literal["failed", "expired"], FailureCode | None, str] | None = None
+    run: Run = field(default_factory=Run)
+    started: bool = False
+    engine_deaths: int = 0
+    problem: str | None = None  # why it is held
+
+    @property
+    def id(self) -> str:
+        return self.work.job_id
+
+    @property
+    def offset(self) -> int:
+        return self.record.offset
+
+    @property
+    def images(self) -> int:
+        return self.work.item.images if self.work.item else 1
+
+    @property
+    def complete(self) -> bool:
+        return len(self.pictures) == self.images
+
+    @property
+    def ended(self) -> bool:
+        """Nothing of it runs any more, and how it ends is known."""
+        return not self.running and (self.complete or self.flaw is not None or self.verdict is not None)
+
+    def units(self, not_before: float) -> list[Unit]:
+        """The pictures that are still to be made."""
+        item = self.work.item
+        assert item is not None, "a work item of an unknown version does not run"
+        return [
+            Unit(
+                job=self.id,
+                n=n,
+                lane=self.lane,
+                config_hash=item.config_hash,
+                bucket=item.config.bucket,
+                deadline=self.deadline,
+                not_before=not_before,
+                alone=self.engine_deaths > 0,
+            )
+            for n in range(item.images)
+            if n not in self.pictures
+        ]
+
+
+class Backlog:
+    """Changes are told through `changed`, one event a listener. Not thread-safe: for one loop."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
+        self.jobs: dict[str, Job] = {}
+        self._parked: dict[str, list[Job]] = {}
+        self._pictures: Counter[Lane] = Counter()
+        self._phases: Counter[Phase] = Counter()
+        self._listeners: list[asyncio.Event] = []
+
+    def listen(self) -> asyncio.Event:
+        event = asyncio.Event()
+        self._listeners.append(event)
+        return event
+
+    def changed(self) -> None:
+        for event in self._listeners:
+            event.set()
+
+    def pictures(self, lane: Lane) -> int:
+        """Taken and not settled. What is held does not count: it must let others pass."""
+        return self._pictures[lane]
+
+    def held(self) -> list[Job]:
+        return [job for job in self.jobs.values() if job.phase == "held"]
+
+    def count(self, phase: Phase) -> int:
+        return self._phases[phase]
+
+    def enter(self, job: Job) -> bool:
+        """False: the same job is here already, and this record waits until that one is settled."""
+        self._pictures[job.lane] += job.images
+        if job.id in self.jobs:
+            self._parked.setdefault(job.id, []).append(job)
+            return False
+        self.jobs[job.id] = job
+        self._phases[job.phase] += 1
+        return True
+
+    def leave(self, job: Job) -> list[Job]:
+        """The job is over here. Returns the records that were parked behind it, to be looked at again."""
+        assert self.jobs.get(job.id) is job, "a job leaves once"
+        self.scheduler.discard(job.id)
+        del self.jobs[job.id]
+        self._phases[job.phase] -= 1
+        if job.phase != "held":
+            self._pictures[job.lane] -= job.images
+        parked = self._parked.pop(job.id, [])
+        for each in parked:
+            self._pictures[each.lane] -= each.images
+        self.changed()
+        return [each for each in parked if not each.index.void]
+
+    def queue(self, job: Job, now: float, not_before: float = 0.0) -> None:
+        """Let the pictures that are missing run."""
+        self._move(job, "queued")
+        for unit in job.units(not_before):
+            self.scheduler.add(unit, now)
+        self.changed()
+
+    def hold(self, job: Job, until: float, problem: str) -> None:
+        """Keep a job that cannot run here, without a slot; the scheduler gives it back at `until`, as expired."""
+        job.problem = problem
+        self._move(job, "held")
+        self.scheduler.hold(job.id, until)
+        self.changed()
+
+    def look_again(self, job: Job) -> None:
+        self._move(job, "looked_up")
+
+    def settling(self, job: Job) -> None:
+        self._move(job, "settling")
+        self.scheduler.discard(job.id)
+
+    def drop(self, index: Index) -> Iterable[Job]:
+        """Let what an index that is void has waiting run no more. What runs goes on, to store what it makes.
+
+        Returns the jobs that are to leave.
+        """
+        dropped = [job for job in self.jobs.values() if job.index is index and job.phase in ("queued", "held")]
+        for job in dropped:
+            self.scheduler.discard(job.id)
+        return [job for job in dropped if not job.running]
+
+    def _move(self, job: Job, phase: Phase) -> None:
+        if (job.phase == "held") != (phase == "held"):
+            self._pictures[job.lane] += job.images if job.phase == "held" else -job.images
+        self._phases[job.phase] -= 1
+        self._phases[phase] += 1
+        job.phase = phase

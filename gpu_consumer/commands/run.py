@@ -1,0 +1,85 @@
+"""`kiln gpu-consumer`: pull work, make pictures, store and publish them."""
+
+import asyncio
+import logging
+import signal
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from aiokafka.errors import KafkaError
+from pydantic import ValidationError
+
+from gpu_consumer.service import GpuService, make_engine, preload_list
+from gpu_consumer.settings import GpuConsumerSettings
+from gpu_consumer.store.base import StoreError, StoreSettings
+from schemas.deployment import DeploymentSettings
+from schemas.errors import CatalogueError, CommandError
+from streams.kafka.errors import StreamError
+from streams.kafka.settings import KafkaSettings
+
+app = typer.Typer(no_args_is_help=True, help="GPU consumers: run the work of a pool on one GPU.")
+
+Pool = Annotated[str | None, typer.Option(help="The pool whose work is taken.", show_default=False)]
+EngineKind = Annotated[str | None, typer.Option(help="process, or instant: no pictures worth seeing, in no time.")]
+Device = Annotated[str | None, typer.Option(help="auto, cpu or cuda.", show_default=False)]
+Models = Annotated[Path | None, typer.Option(help="The models directory.", show_default=False)]
+Port = Annotated[int | None, typer.Option(min=0, max=65535, help="Of /livez, /readyz and /metrics; 0: any.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log every opening and assignment.")]
+
+
+@app.callback()
+def _group() -> None:
+    """Keeps `run` a sub-command although it is the only one."""
+
+
+@app.command()
+def run(
+    pool: Pool = None,
+    engine: EngineKind = None,
+    device: Device = None,
+    models: Models = None,
+    health_port: Port = None,
+    verbose: Verbose = False,
+) -> None:
+    """Work until SIGTERM or SIGINT, then drain. What is not given here comes from KILN_GPU_ variables.
+
+    Exit 3: the engine does not start or died too often; 4: no progress; 5: a lease could not be opened.
+    """
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    given = {"pool": pool, "engine": engine, "device": device, "models_dir": models, "health_port": health_port}
+    service = _service({name: value for name, value in given.items() if value is not None})
+    try:
+        asyncio.run(_until_signal(service))
+    except StoreError as error:
+        raise CommandError(f"the store cannot be used: {error}") from error
+    except StreamError as error:
+        raise CommandError(str(error)) from error
+    except (KafkaError, OSError) as error:
+        raise CommandError(f"Kafka does not answer, or a port is taken: {error}") from error
+
+
+def _service(given: dict[str, Any]) -> GpuService:
+    try:
+        settings = GpuConsumerSettings(**given)
+        deployment = DeploymentSettings()
+        preload = preload_list(settings.preload, settings.pool, deployment.load_configs())
+        return GpuService(
+            settings, KafkaSettings.load(), deployment.catalogue(), make_engine(settings, preload), StoreSettings()
+        )
+    except ValidationError as error:
+        detail = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in detail["loc"]) or error.title
+        raise CommandError(f"{where}: {detail['msg']}") from error
+    except (CatalogueError, StreamError, StoreError) as error:
+        raise CommandError(str(error)) from error
+
+
+async def _until_signal(service: GpuService) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for each in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(each, stop.set)
+    await service.run(stop)

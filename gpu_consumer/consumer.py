@@ -1,0 +1,293 @@
+"""One GPU consumer, put together: fetcher, owner, backlog, runner, settler. No torch in this process.
+
+fetcher -> backlog -> scheduler -> runner -> engine -> settler
+   ^ pause and resume                          store, then one transaction
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
+from typing import Any
+from uuid import uuid4
+
+from aiokafka.errors import KafkaError
+
+from gpu_consumer.backlog import Backlog, Job
+from gpu_consumer.clock import Clock
+from gpu_consumer.engine.protocol import Engine, Ready
+from gpu_consumer.fetcher import Fetcher
+from gpu_consumer.index import Change, Index
+from gpu_consumer.intake import read_work
+from gpu_consumer.metrics import GpuMetrics
+from gpu_consumer.outcomes import Outcomes
+from gpu_consumer.owner import Owner
+from gpu_consumer.progress import ProgressWatch
+from gpu_consumer.results import environment
+from gpu_consumer.runner import Runner
+from gpu_consumer.scheduler import Scheduler
+from gpu_consumer.settings import GpuConsumerSettings
+from gpu_consumer.settle import Settler
+from gpu_consumer.store.outcomes import OutcomeStore
+from schemas.errors import Undecodable
+from schemas.outcome import WorkRecord
+from schemas.request import LANES, Lane
+from schemas.topics import Catalogue
+from streams.kafka.errors import LeaseVoid
+from streams.kafka.log import Record
+from streams.kafka.settings import KafkaSettings
+
+_LOG = logging.getLogger(__name__)
+_WATCH_SECONDS_MAX = 5.0
+
+
+class NoProgress(Exception):
+    """There is work, nothing to wait for, and nothing moves. End the process: its client may be dead."""
+
+
+class GpuConsumer:
+    """Give it an engine that has started, then `run` it once."""
+
+    def __init__(
+        self,
+        settings: GpuConsumerSettings,
+        kafka: KafkaSettings,
+        catalogue: Catalogue,
+        engine: Engine,
+        store: OutcomeStore,
+        metrics: GpuMetrics,
+        *,
+        incarnation: str | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._settings = settings
+        self._kafka = kafka
+        self._metrics = metrics
+        self._clock = clock or Clock()
+        self.incarnation = incarnation or uuid4().hex[:12]
+        self._backlog = Backlog(Scheduler(settings.batch_wait_seconds))
+        self._deadlines = self._backlog.listen()
+        self._outcomes = Outcomes(store, settings, metrics)
+        self._settler = Settler(
+            settings, catalogue, self._backlog, self._outcomes, metrics, self._clock,
+            incarnation=self.incarnation, spawn=self._spawn, on_void=self._on_void,
+        )  # fmt: skip
+        self._runner = Runner(
+            settings, engine, self._backlog, self._settler, self._outcomes, metrics, self._clock,
+            incarnation=self.incarnation,
+        )  # fmt: skip
+        self._fetcher = Fetcher(
+            settings, kafka, catalogue,
+            index_of=self._index_of, assigned=self._assigned,
+            paused=self._paused, take=self._take, pass_over=self._pass_over, unreadable=self._unreadable,
+        )  # fmt: skip
+        self._owner = Owner(
+            kafka, metrics, self._clock,
+            make=lambda number: Index(kafka, catalogue, settings.pool, number),
+            is_live_member=self._fetcher.is_live_member, open_seconds_max=settings.reopen_seconds_max,
+            spawn=self._spawn, adopted=self._fetcher.place, lost=self._settler.drop,
+        )  # fmt: skip
+        self._tasks: asyncio.TaskGroup | None = None
+        self._busy: set[asyncio.Task[None]] = set()
+        self._taken = 0
+        self._draining = False
+        self._ended = False
+        self._broker_trouble: str | None = None
+        self._stuck: str | None = None
+
+    async def run(self, ready: Ready, stop: asyncio.Event) -> None:
+        """Join the group and work until `stop` is set; then drain, within settings.grace_seconds.
+
+        Raises an ExceptionGroup of what ended it: EngineUnusable, CannotOpen, NoProgress, or a bug of ours.
+        """
+        self._settler.environment = environment(ready)
+        try:
+            async with asyncio.TaskGroup() as self._tasks:
+                await self._fetcher.start()
+                loops = [
+                    self._tasks.create_task(self._fetcher.run(), name="fetch"),
+                    self._tasks.create_task(self._expire(), name="expire"),
+                    self._tasks.create_task(self._watch(), name="watch"),
+                ]
+                running = self._tasks.create_task(self._runner.run(), name="run")
+                await stop.wait()
+                await self._drain(running)
+                self._ended = True
+                for task in [*loops, running, *self._busy]:
+                    task.cancel()
+        finally:
+            self._ended = True
+            # After a clean drain all of this is done; after a crash the successor need not wait for a session time-out.
+            await self._close(self._settings.close_seconds)
+
+    def live(self) -> str | None:
+        return self._stuck
+
+    def ready(self) -> str | None:
+        """What a person has to know before sending more work here, or None."""
+        if self._draining:
+            return "draining"
+        if self._stuck is not None:
+            return self._stuck
+        if (wait := self._waiting_for()) is not None:
+            return wait
+        if held := self._backlog.held():
+            return f"{len(held)} jobs are held: {held[0].problem}"
+        if not self._owner.all_open:
+            return self._owner.problem or "opening the leases of the partitions just assigned"
+        return None
+
+    @property
+    def idle(self) -> bool:
+        """Nothing taken that is not settled."""
+        return not self._backlog.jobs and not self._busy
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        assert self._tasks is not None, "run first"
+        if self._ended:  # a rebalance may still be told while we leave the group
+            work.close()
+            return
+        task = self._tasks.create_task(work)
+        self._busy.add(task)
+        task.add_done_callback(self._busy.discard)
+
+    # What the fetcher asks and tells.
+
+    def _index_of(self, number: int) -> Index | None:
+        return self._owner.get(number)
+
+    def _assigned(self, numbers: set[int]) -> None:
+        self._owner.assign(numbers)
+
+    def _on_void(self, index: Index, error: LeaseVoid) -> None:
+        self._owner.void(index, error)
+
+    def _paused(self, lane: Lane) -> str | None:
+        if self._outcomes.waiting_for is not None:
+            return self._outcomes.waiting_for
+        if self._backlog.pictures(lane) >= self._settings.backlog_max:
+            return f"the backlog of {lane} is full"
+        return None
+
+    def _take(self, index: Index, lane: Lane, records: Sequence[Record]) -> None:
+        jobs = []
+        for record in records:
+            self._taken += 1
+            place = WorkRecord(topic=record.topic, partition=record.partition, offset=record.offset)
+            try:
+                work = read_work(record.value, record.headers)
+            except Undecodable as error:
+                self._spawn(self._settler.dead_letter(index, lane, place, record.key, record.value, str(error)))
+                continue
+            value = record.value if work.item is None else None
+            deadline = self._clock.steady_of(work.deadline_ms)
+            jobs.append(Job(index, lane, place, work, record.key, value, deadline))
+        if jobs:
+            self._spawn(self._settler.admit(jobs))
+
+    def _pass_over(self, index: Index, lane: Lane, offset: int) -> None:
+        self._metrics.count("holes_total", offset - index.next(lane))
+        self._spawn(self._write(index, index.skip(lane, offset)))
+
+    async def _write(self, index: Index, change: Change) -> None:
+        await self._settler.write(index, [change])
+
+    def _unreadable(self, index: Index, lane: Lane, offset: int, message: str) -> None:
+        place = WorkRecord(topic=index.partition(lane).topic, partition=index.number, offset=offset)
+        self._spawn(self._settler.dead_letter(index, lane, place, None, None, message))
+
+    # Loops.
+
+    async def _expire(self) -> None:
+        while True:
+            self._deadlines.clear()
+            now = self._clock.steady()
+            for job_id in self._backlog.scheduler.expired(now):
+                self._settler.due(job_id)
+            due = self._backlog.scheduler.next_deadline()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(None if due is None else max(0.0, due - now)):
+                    await self._deadlines.wait()
+
+    async def _watch(self) -> None:
+        """Liveness is progress. Raises NoProgress."""
+        timeout = self._settings.progress_timeout_seconds
+        watch = ProgressWatch(timeout, self._clock.steady())
+        period = min(_WATCH_SECONDS_MAX, timeout / 4)
+        while True:
+            await asyncio.sleep(period)
+            try:
+                async with asyncio.timeout(self._kafka.request_timeout_ms / 1000):
+                    lag = await self._fetcher.lag()
+            except (TimeoutError, KafkaError) as error:
+                self._broker_trouble = f"the broker: {error!r}"
+                lag = {}
+            else:
+                self._broker_trouble = None
+            self._count(lag)
+            position = (self._taken, self._watermarks())
+            self._stuck = watch.look(
+                self._clock.steady(),
+                position,
+                lag=sum(lag.values()) + len(self._backlog.jobs),
+                busy=bool(self._runner.running or self._backlog.count("settling")),
+                waiting_for=self._waiting_for() or self._planned_wait(),
+            )
+            if self._stuck is not None:
+                raise NoProgress(self._stuck)
+
+    def _watermarks(self) -> tuple[int, ...]:
+        return tuple(index.ledger(lane).watermark for index in self._owner.open for lane in LANES)
+
+    def _waiting_for(self) -> str | None:
+        """A wait that is nobody's fault here."""
+        restarting = self._runner.restarting
+        return (
+            self._outcomes.waiting_for
+            or self._fetcher.trouble
+            or self._broker_trouble
+            or (f"the engine is starting again: {restarting}" if restarting else None)
+        )
+
+    def _planned_wait(self) -> str | None:
+        now = self._clock.steady()
+        wake = self._backlog.scheduler.next_batch(now)
+        if wake is not None and wake > now:
+            return "pictures that wait for their batch, or that may be running elsewhere"
+        if self._backlog.held() and self._backlog.count("held") == len(self._backlog.jobs):
+            return "jobs that are held"
+        return None
+
+    def _count(self, lag: dict[Any, int]) -> None:
+        for lane in LANES:
+            self._metrics.set("backlog_pictures", self._backlog.pictures(lane), lane=lane)
+        self._metrics.set("held_jobs", self._backlog.count("held"))
+        self._metrics.set("settling_jobs", self._backlog.count("settling"))
+        for partition, records in lag.items():
+            lane = self._fetcher.lane_of(partition.topic)
+            self._metrics.set("lag_records", records, lane=lane, index=str(partition.partition))
+
+    # The end.
+
+    async def _drain(self, running: asyncio.Task[None]) -> None:
+        """Take nothing more, let what runs be settled as far as the grace goes, hand back the rest."""
+        _LOG.info("draining: %d jobs taken, %d running", len(self._backlog.jobs), len(self._runner.running))
+        self._draining = True
+        deadline = self._clock.steady() + self._settings.grace_seconds - self._settings.close_seconds
+        self._fetcher.stop()
+        self._runner.stop()
+        await asyncio.wait({running}, timeout=max(0.0, deadline - self._clock.steady()))
+        while self._backlog.count("settling") and self._clock.steady() < deadline:
+            settling = set(self._busy)
+            await asyncio.wait(settling, timeout=deadline - self._clock.steady(), return_when=asyncio.FIRST_COMPLETED)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.close_seconds / 2):
+                await asyncio.gather(*(self._settler.hand_back(index) for index in self._owner.open))
+
+    async def _close(self, seconds: float) -> None:
+        """Leave the group first: whoever takes over fences us, so the leases need no care."""
+        await self._fetcher.leave(seconds / 2)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds / 2):
+                await self._owner.close()
+        self._outcomes.close()

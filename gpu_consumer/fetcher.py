@@ -1,0 +1,218 @@
+"""The member of the pool's group: it fetches work, pauses what must wait, and hands each record to the index's owner.
+
+Positions and pauses of the client are lost in every rebalance and are trusted by nobody: what is to be paused is worked
+out anew before each fetch, and every index has its own next offset.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
+from aiokafka.errors import KafkaError, RecordTooLargeError
+
+from gpu_consumer.assignor import IndexAssignor
+from gpu_consumer.index import Index
+from gpu_consumer.intake import Step
+from gpu_consumer.settings import GpuConsumerSettings
+from schemas.request import LANES, Lane
+from schemas.topics import Catalogue
+from streams.backoff import Backoff
+from streams.kafka.clients import group_consumer, stop_client
+from streams.kafka.log import Record
+from streams.kafka.membership import is_live_member
+from streams.kafka.settings import KafkaSettings
+
+_LOG = logging.getLogger(__name__)
+_POSITION_SECONDS = 1.0  # a position that is not known at once is not needed: the lane is not idle
+
+
+class Fetcher(ConsumerRebalanceListener):  # type: ignore[misc]
+    """For one loop and one task: `run`.
+
+    `index_of` gives the open index of a number; `assigned` hears the numbers that are ours after each rebalance;
+    `paused` says why no record of a lane is wanted now; `take` gets the records that are new, lane by lane; `pass_over`
+    takes the index over a hole that was proven; `unreadable` gets a record that the client cannot deliver.
+    """
+
+    def __init__(
+        self,
+        settings: GpuConsumerSettings,
+        kafka: KafkaSettings,
+        catalogue: Catalogue,
+        *,
+        index_of: Callable[[int], Index | None],
+        assigned: Callable[[set[int]], None],
+        paused: Callable[[Lane], str | None],
+        take: Callable[[Index, Lane, Sequence[Record]], None],
+        pass_over: Callable[[Index, Lane, int], None],
+        unreadable: Callable[[Index, Lane, int, str], None],
+    ) -> None:
+        self._settings = settings
+        self._kafka = kafka
+        self._index_of = index_of
+        self._assigned = assigned
+        self._paused = paused
+        self._take = take
+        self._pass_over = pass_over
+        self._unreadable = unreadable
+        self._lane_of = {catalogue.work(settings.pool, lane): lane for lane in LANES}
+        assignor: Any = IndexAssignor()
+        self._consumer: AIOKafkaConsumer = group_consumer(
+            kafka, catalogue.gpu_group(settings.pool), assignors=(assignor,)
+        )
+        self._stopping = False
+        self.trouble: str | None = None  # what the client last said, while it fails
+
+    async def start(self) -> None:
+        """Join the group. Raises KafkaError where no broker answers."""
+        self._consumer.subscribe(list(self._lane_of), listener=self)
+        await self._consumer.start()
+
+    async def run(self) -> None:
+        """Fetch until `stop`: also while everything is paused, or the group would think that we hang."""
+        backoff = Backoff(self._kafka.backoff_first_ms / 1000, self._kafka.backoff_most_ms / 1000)
+        idle_at = 0.0
+        loop = asyncio.get_running_loop()
+        while True:
+            self._regulate()
+            try:
+                fetched = await self._consumer.getmany(
+                    timeout_ms=int(1000 * self._settings.poll_seconds), max_records=self._settings.poll_records_max
+                )
+            except RecordTooLargeError as error:
+                self._too_large(error)
+            except KafkaError as error:
+                self.trouble = f"the broker: {error!r}"
+                _LOG.warning("fetching failed: %r", error)
+                self._return_to_our_own()  # what the client had taken in this call is gone
+                await asyncio.sleep(backoff.next())
+            else:
+                backoff.reset()
+                self.trouble = None
+                for partition, records in fetched.items():
+                    self._deliver(partition, records)
+                if loop.time() >= idle_at:
+                    idle_at = loop.time() + self._settings.idle_seconds
+                    await self._look_behind_the_last_record()
+
+    async def is_live_member(self) -> bool:
+        return await is_live_member(self._consumer)
+
+    async def lag(self) -> dict[TopicPartition, int]:
+        """Of each lane of an index that is open: records up to the end that are not taken. Asks the broker.
+
+        Raises KafkaError, TimeoutError.
+        """
+        open_ = {}
+        for partition in self._consumer.assignment():
+            if (index := self._index_of(partition.partition)) is not None:
+                open_[partition] = index.next(self._lane_of[partition.topic])
+        if not open_:
+            return {}
+        ends = await self._consumer.end_offsets(list(open_))
+        return {partition: max(0, end - open_[partition]) for partition, end in ends.items()}
+
+    def lane_of(self, topic: str) -> Lane:
+        return self._lane_of[topic]
+
+    def stop(self) -> None:
+        """Take nothing more; `run` goes on, so that the group keeps us while what runs is finished."""
+        self._stopping = True
+        self._regulate()
+
+    async def leave(self, seconds: float) -> None:
+        """Leave the group, so that the others have the partitions at once, and close."""
+        await stop_client(self._consumer, seconds)
+
+    async def on_partitions_revoked(self, revoked: Sequence[TopicPartition]) -> None:
+        """Nothing: what runs goes on, and what is finished is published for as long as the lease holds."""
+
+    async def on_partitions_assigned(self, assigned: Sequence[TopicPartition]) -> None:
+        if assigned:
+            self._consumer.pause(*assigned)
+        self._assigned({partition.partition for partition in assigned})
+        self._return_to_our_own()
+
+    def place(self, index: Index) -> None:
+        """An index was opened: fetch from its own next offsets, whatever the group's are."""
+        assignment = self._consumer.assignment()
+        for lane in LANES:
+            if (partition := index.partition(lane)) in assignment:
+                self._consumer.seek(partition, index.next(lane))
+        self._regulate()
+
+    def _return_to_our_own(self) -> None:
+        for partition in self._consumer.assignment():
+            if (index := self._index_of(partition.partition)) is not None:
+                self._consumer.seek(partition, index.next(self._lane_of[partition.topic]))
+
+    def _regulate(self) -> None:
+        """Pause and resume so that exactly what may be taken is fetched. The set is worked out, never remembered."""
+        assignment = self._consumer.assignment()
+        wanted = {partition for partition in assignment if self._wants(partition)}
+        paused = self._consumer.paused() & assignment
+        if resume := wanted & paused:
+            self._consumer.resume(*resume)
+        if pause := assignment - wanted - paused:
+            self._consumer.pause(*pause)
+
+    def _wants(self, partition: TopicPartition) -> bool:
+        lane = self._lane_of[partition.topic]
+        index = self._index_of(partition.partition)
+        return (
+            index is not None
+            and not self._stopping
+            and self._paused(lane) is None
+            and index.room(lane, self._settings.run_ahead_max)
+        )
+
+    def _deliver(self, partition: TopicPartition, records: Sequence[Record]) -> None:
+        index, lane = self._index_of(partition.partition), self._lane_of[partition.topic]
+        if index is None:
+            return  # it is read again when it is open
+        new: list[Record] = []
+        for record in records:
+            step = index.look(lane, record.offset)
+            if step is Step.HOLE:
+                self._pass_over(index, lane, record.offset)
+            if step is Step.OLD:
+                continue
+            if step is Step.SEEK or not self._wants(partition):
+                self._consumer.seek(partition, index.next(lane))
+                break
+            if index.advance(lane, record.offset):
+                new.append(record)
+        if new:
+            self._take(index, lane, new)
+
+    async def _look_behind_the_last_record(self) -> None:
+        """Markers and removed records at the end of a lane move the client's position and are delivered by nobody.
+
+        Left alone, they would be lag for ever.
+        """
+        for partition in self._consumer.assignment() - self._consumer.paused():
+            index, lane = self._index_of(partition.partition), self._lane_of[partition.topic]
+            if index is None:
+                continue
+            with suppress(TimeoutError, KafkaError):
+                async with asyncio.timeout(_POSITION_SECONDS):
+                    position = await self._consumer.position(partition)
+                if self._index_of(partition.partition) is not index:
+                    continue
+                step = index.look(lane, position)
+                if step is Step.HOLE:
+                    self._pass_over(index, lane, position)
+                elif step is Step.SEEK:
+                    self._consumer.seek(partition, index.next(lane))
+
+    def _too_large(self, error: RecordTooLargeError) -> None:
+        """The client has moved its position over a record that it could not deliver (case AIO-26)."""
+        _, partition, offset, limit = error.args
+        index, lane = self._index_of(partition.partition), self._lane_of[partition.topic]
+        if index is not None and index.look(lane, offset) is Step.NEXT:
+            index.advance(lane, offset)
+            self._unreadable(index, lane, offset, f"the record is larger than the fetch limit of {limit} bytes")
+        self._return_to_our_own()

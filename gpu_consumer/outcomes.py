@@ -1,0 +1,90 @@
+"""The outcome store as the consumer uses it: a bounded pool of threads, and patience. No job fails for an outage."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
+
+from gpu_consumer.engine.protocol import Picture
+from gpu_consumer.metrics import GpuMetrics
+from gpu_consumer.settings import GpuConsumerSettings
+from gpu_consumer.store.base import OutcomeUnreadable, StoreRefused, StoreUnavailable
+from gpu_consumer.store.outcomes import OutcomeStore, StoredArtifact
+from schemas.outcome import Outcome
+
+_LOG = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+
+class Outcomes:
+    """Each call is repeated with back-off until the store has answered; `waiting_for` says so meanwhile."""
+
+    def __init__(self, store: OutcomeStore, settings: GpuConsumerSettings, metrics: GpuMetrics) -> None:
+        self._store = store
+        self._settings = settings
+        self._metrics = metrics
+        self._threads = ThreadPoolExecutor(settings.store_threads, "store")
+        self._up = asyncio.Event()
+        self._up.set()
+        self.waiting_for: str | None = None
+
+    async def available(self) -> None:
+        """Return when the last call that ended was answered."""
+        await self._up.wait()
+
+    async def lookup(self, job_ids: Sequence[str]) -> list[Outcome | OutcomeUnreadable | None]:
+        """The outcome of each job, in order: None where there is none yet."""
+        if not job_ids:
+            return []
+        size = -(-len(job_ids) // self._settings.store_threads)
+        parts = [job_ids[at : at + size] for at in range(0, len(job_ids), size)]
+        answers = await asyncio.gather(*(self._patiently(partial(self._lookup, part)) for part in parts))
+        return [outcome for answer in answers for outcome in answer]
+
+    async def put(self, job_id: str, pictures: Sequence[tuple[int, Picture]]) -> list[StoredArtifact]:
+        """Store the pictures of a job, each under its number. Doing it again is the same."""
+        return await self._patiently(
+            lambda: [
+                self._store.put_artifact(job_id, n, picture.data, picture.extension, picture.content_type)
+                for n, picture in pictures
+            ]
+        )
+
+    async def settle(self, outcome: Outcome) -> Outcome:
+        """Offer an outcome; the answer is the one that is stored. Raises OutcomeUnreadable."""
+        return await self._patiently(lambda: self._store.settle(outcome))
+
+    def close(self) -> None:
+        """Do not wait for calls under way: each is bounded by the store's own deadline."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _lookup(self, job_ids: Sequence[str]) -> list[Outcome | OutcomeUnreadable | None]:
+        found: list[Outcome | OutcomeUnreadable | None] = []
+        for job_id in job_ids:
+            try:
+                found.append(self._store.lookup(job_id))
+            except OutcomeUnreadable as error:  # of this job alone
+                found.append(error)
+        return found
+
+    async def _patiently(self, call: Callable[[], _T]) -> _T:
+        wait = self._settings.store_backoff_seconds_min
+        while True:
+            try:
+                answer = await asyncio.get_running_loop().run_in_executor(self._threads, call)
+            except (StoreUnavailable, StoreRefused) as error:
+                if self.waiting_for is None:
+                    _LOG.warning("the store does not answer as it should: %s", error)
+                self.waiting_for = f"the store: {error}"
+                self._up.clear()
+                self._metrics.count("store_retries_total")
+                await asyncio.sleep(wait)
+                wait = min(2 * wait, self._settings.store_backoff_seconds_max)
+            else:
+                if self.waiting_for is not None:
+                    _LOG.info("the store answers again")
+                self.waiting_for = None
+                self._up.set()
+                return answer

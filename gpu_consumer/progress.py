@@ -1,0 +1,26 @@
+"""Is the consumer alive? Heartbeats do not tell: a client's fetching can die without a word (case AIO-04). Pure."""
+
+from collections.abc import Hashable
+
+
+class ProgressWatch:
+    """Remembers when anything moved last. Times are seconds of one steady clock."""
+
+    def __init__(self, timeout_seconds: float, now: float) -> None:
+        self._timeout = timeout_seconds
+        self._moved_at = now
+        self._position: Hashable = None
+
+    def look(self, now: float, position: Hashable, *, lag: int, busy: bool, waiting_for: str | None) -> str | None:
+        """A sentence where nothing moved for too long although there is work and nothing to wait for, else None.
+
+        `position` is anything that changes with progress; `busy`: something is in flight; `waiting_for` names a wait
+        that is nobody's fault here, such as a store that is down.
+        """
+        if position != self._position or lag == 0 or busy or waiting_for is not None:
+            self._position = position
+            self._moved_at = now
+            return None
+        if now - self._moved_at < self._timeout:
+            return None
+        return f"{lag} records wait, nothing is in flight, and nothing moved for {now - self._moved_at:.0f} s"

@@ -1,0 +1,121 @@
+"""The result of a job, from its work item and what its batches said. Pure: the time of the end is passed in."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from gpu_consumer.engine.protocol import Finished, Picture, Ready
+from gpu_consumer.intake import Names
+from gpu_consumer.store.outcomes import StoredArtifact
+from schemas.result import Artifact, ConfigUsed, Environment, Expired, Failed, FailureCode, Succeeded
+from schemas.work import WorkItem
+
+
+@dataclass(slots=True)
+class Run:
+    """What a job's batches came to so far: stages summed, the highest memory, the smallest batch."""
+
+    gpu_seconds: float = 0.0
+    timings: dict[str, float] = field(default_factory=dict)
+    peak_vram_bytes: int = 0
+    batch_size: int = 0
+    bucket: int = 0
+    attempt: int = 1
+
+    def add(self, finished: Finished, pictures: int, batch_size: int) -> None:
+        """Book this job's share: `pictures` of the batch's were its own."""
+        self.gpu_seconds += finished.gpu_seconds * pictures / batch_size
+        for stage, seconds in finished.timings.items():
+            self.timings[stage] = self.timings.get(stage, 0.0) + seconds
+        self.peak_vram_bytes = max(self.peak_vram_bytes, finished.peak_vram_bytes)
+        self.batch_size = min(self.batch_size or batch_size, batch_size)
+        self.bucket = min(self.bucket or finished.bucket, finished.bucket)
+
+
+def environment(ready: Ready) -> Environment:
+    return Environment(device=ready.device.product, device_uuid=ready.device.uuid or None, libraries=ready.libraries)
+
+
+def succeeded(
+    item: WorkItem,
+    pictures: Mapping[int, Picture],
+    stored: Sequence[StoredArtifact],
+    run: Run,
+    ran_on: Environment,
+    finished_at: datetime,
+) -> Succeeded:
+    """`stored` in the order of the pictures' numbers."""
+    artifacts = tuple(
+        Artifact(
+            uri=place.uri,
+            sha256=place.sha256,
+            bytes=place.bytes,
+            content_type=picture.content_type,
+            width=picture.width,
+            height=picture.height,
+            frames=picture.frames,
+            duration_seconds=picture.duration_seconds,
+            seed=item.seed + n,
+            warnings=picture.warnings,
+        )
+        for (n, picture), place in zip(sorted(pictures.items()), stored, strict=True)
+    )
+    return Succeeded(
+        tenant=item.tenant,
+        request_id=item.request_id,
+        job_id=item.job_id,
+        retry_of=item.retry_of,
+        metadata=item.metadata,
+        finished_at=finished_at,
+        config=_config(item),
+        gpu_seconds=run.gpu_seconds,
+        attempt=run.attempt,
+        artifacts=artifacts,
+        seed=item.seed,
+        timings=run.timings,
+        batch_size=run.batch_size,
+        bucket=min((picture.bucket for picture in pictures.values()), default=run.bucket),
+        environment=ran_on,
+        peak_vram_bytes=run.peak_vram_bytes,
+    )
+
+
+def failed(
+    item: WorkItem, code: FailureCode, message: str, run: Run, ran_on: Environment | None, finished_at: datetime
+) -> Failed:
+    return Failed(
+        tenant=item.tenant,
+        request_id=item.request_id,
+        job_id=item.job_id,
+        retry_of=item.retry_of,
+        metadata=item.metadata,
+        finished_at=finished_at,
+        config=_config(item),
+        gpu_seconds=run.gpu_seconds,
+        attempt=run.attempt,
+        code=code,
+        message=message,
+        environment=ran_on,
+    )
+
+
+def expired(
+    job_id: str, names: Names, deadline_ms: int, message: str, gpu_seconds: float, finished_at: datetime
+) -> Expired:
+    """Also of a work item of a version that this consumer cannot run."""
+    return Expired(
+        tenant=names.tenant,
+        request_id=names.request_id,
+        job_id=job_id,
+        retry_of=names.retry_of,
+        metadata=names.metadata,
+        finished_at=finished_at,
+        message=message,
+        deadline=datetime.fromtimestamp(deadline_ms / 1000, tz=UTC),
+        gpu_seconds=gpu_seconds,
+    )
+
+
+def _config(item: WorkItem) -> ConfigUsed:
+    config = item.config
+    return ConfigUsed(name=config.name, version=config.version, hash=item.config_hash, model_digest=config.model.digest)

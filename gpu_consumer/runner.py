@@ -1,0 +1,263 @@
+"""What runs: one batch at a time. A free engine comes first, then the choice, then the marks, then the run.
+
+While a batch is stored and settled, the next one runs.
+"""
+
+import asyncio
+import logging
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+
+from gpu_consumer.backlog import Backlog, Job
+from gpu_consumer.clock import Clock
+from gpu_consumer.engine.protocol import Batch, Engine, EngineDied, Finished, Item
+from gpu_consumer.index import Change, Index, mark, unmark
+from gpu_consumer.ledger import Ledger, Mark
+from gpu_consumer.metrics import GpuMetrics
+from gpu_consumer.models.digests import ModelUnavailable
+from gpu_consumer.outcomes import Outcomes
+from gpu_consumer.scheduler import Chosen, Unit
+from gpu_consumer.settings import GpuConsumerSettings
+from gpu_consumer.settle import Settler
+
+_LOG = logging.getLogger(__name__)
+_HOUR_SECONDS = 3600.0
+_LEARNING = 0.3  # of the newest run, in the expected run time of a configuration
+
+
+class EngineUnusable(Exception):
+    """The engine died too often within an hour. End the process: another card, or another node, may do better."""
+
+
+class Runner:
+    """For one task: `run`."""
+
+    def __init__(
+        self,
+        settings: GpuConsumerSettings,
+        engine: Engine,
+        backlog: Backlog,
+        settler: Settler,
+        outcomes: Outcomes,
+        metrics: GpuMetrics,
+        clock: Clock,
+        *,
+        incarnation: str,
+    ) -> None:
+        self._settings = settings
+        self._engine = engine
+        self._backlog = backlog
+        self._settler = settler
+        self._outcomes = outcomes
+        self._metrics = metrics
+        self._clock = clock
+        self._incarnation = incarnation
+        self._changed = backlog.listen()
+        self._expected: dict[str, float] = {}  # config hash -> seconds of a batch
+        self._deaths: deque[float] = deque()
+        self._number = 0
+        self._stopping = False
+        self.running: tuple[Job, ...] = ()
+        self.restarting: str | None = None
+
+    def stop(self) -> None:
+        """Let `run` return after the batch under way."""
+        self._stopping = True
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Raises EngineUnusable."""
+        while (chosen := await self._choose()) is not None:
+            units = await self._claim(chosen)
+            if units:
+                await self._execute(chosen, units)
+
+    async def _choose(self) -> Chosen | None:
+        """Wait until a batch may go. None: no more batches."""
+        while not self._stopping:
+            await self._outcomes.available()
+            self._changed.clear()
+            now = self._clock.steady()
+            full = self._backlog.count("settling") >= self._settings.settling_max
+            if not full and (chosen := self._backlog.scheduler.take(now)) is not None:
+                return chosen
+            wake = None if full else self._backlog.scheduler.next_batch(now)
+            try:
+                async with asyncio.timeout(None if wake is None else max(0.0, wake - now)):
+                    await self._changed.wait()
+            except TimeoutError:
+                pass
+        return None
+
+    async def _claim(self, chosen: Chosen) -> list[Unit]:
+        """Mark what is about to run. Returns what may: without an outcome still, and of an index that is ours."""
+        jobs = {unit.job: self._backlog.jobs[unit.job] for unit in chosen.units}
+        for unit in chosen.units:
+            jobs[unit.job].running += 1
+        for job, outcome in zip(jobs.values(), await self._outcomes.lookup(list(jobs)), strict=True):
+            if outcome is not None and not job.index.void:
+                job.running = 0
+                self._settler.stored(job, outcome)
+        now_ms = self._clock.wall_ms()
+        until_ms = now_ms + int(1000 * self._expected_seconds(jobs[chosen.units[0].job], len(chosen.units)))
+        await self._write(
+            [job for job in jobs.values() if job.running],
+            lambda job: mark(job.lane, job.offset, self._next_mark(job, now_ms, until_ms)),
+        )
+        for job in jobs.values():
+            if job.running and job.index.void:
+                job.running = 0
+                self._settler.end(job)
+        return [unit for unit in chosen.units if jobs[unit.job].running]
+
+    def _next_mark(self, job: Job, now_ms: int, until_ms: int) -> Mark:
+        before = job.index.ledger(job.lane).marks.get(job.offset, Mark("", now_ms, now_ms))
+        return before.taken_over(self._incarnation, now_ms, until_ms)
+
+    def _expected_seconds(self, job: Job, pictures: int) -> float:
+        item = job.work.item
+        assert item is not None, "only what can be read runs"
+        expected = self._expected.get(item.config_hash, item.config.price.gpu_seconds * pictures)
+        return max(self._settings.mark_seconds_min, self._settings.mark_factor * expected)
+
+    async def _execute(self, chosen: Chosen, units: Sequence[Unit]) -> None:
+        jobs = list({unit.job: self._backlog.jobs[unit.job] for unit in units}.values())
+        self._number += 1
+        first = jobs[0].work.item
+        assert first is not None
+        self._note_start(chosen, jobs, len(units), first.config.bucket)
+        began = self._clock.steady()
+        try:
+            finished = await self._engine.run(Batch(self._number, first.config, tuple(map(self._item, units))))
+        except EngineDied as error:
+            self.running = ()
+            await self._engine_died(error, jobs, units)
+        except ModelUnavailable as error:
+            self.running = ()
+            await self._model_unavailable(error, first.config.model_key, jobs)
+        else:
+            self.running = ()
+            seconds = self._clock.steady() - began
+            known = self._expected.get(chosen.config_hash, seconds)
+            self._expected[chosen.config_hash] = known + _LEARNING * (seconds - known)
+            self._settler.model_available(first.config.model_key)
+            self._absorb(finished, units)
+        self._metrics.set("in_flight_jobs", 0)
+
+    def _item(self, unit: Unit) -> Item:
+        item = self._backlog.jobs[unit.job].work.item
+        assert item is not None
+        return Item(_key(unit), item.prompt, item.negative_prompt, item.seed + unit.n)
+
+    def _note_start(self, chosen: Chosen, jobs: Sequence[Job], pictures: int, bucket: int) -> None:
+        self.running = tuple(jobs)
+        self._metrics.set("in_flight_jobs", len(jobs))
+        self._metrics.observe("batch_fill_ratio", pictures / bucket)
+        self._metrics.observe("batch_wait_seconds", chosen.waited_seconds)
+        now = self._clock.now()
+        for job in jobs:
+            if not job.started and job.work.item is not None:
+                job.started = True
+                wait = max(0.0, (now - job.work.item.accepted_at).total_seconds())
+                job.run.timings["wait"] = wait
+                self._metrics.observe("job_wait_seconds", wait, lane=job.lane)
+
+    def _absorb(self, finished: Finished, units: Sequence[Unit]) -> None:
+        pictures = {picture.key: picture for picture in finished.pictures}
+        flaws = {flaw.key: flaw for flaw in finished.flaws}
+        mine: dict[Job, int] = defaultdict(int)
+        for unit in units:
+            job = self._backlog.jobs[unit.job]
+            mine[job] += 1
+            job.running -= 1
+            if (picture := pictures.get(_key(unit))) is not None:
+                job.pictures[unit.n] = picture
+            else:
+                job.flaw = flaws[_key(unit)]
+        self._note_end(finished, mine, len(units))
+        for job in mine:
+            if job.flaw is not None:
+                self._backlog.scheduler.discard(job.id)  # a job fails as a whole: no more GPU time for it
+            self._settler.end(job)
+
+    def _note_end(self, finished: Finished, mine: dict[Job, int], pictures: int) -> None:
+        self._metrics.count("batches_total")
+        self._metrics.count("pictures_total", pictures)
+        self._metrics.set("peak_vram_bytes", finished.peak_vram_bytes)
+        if finished.timings.get("load"):
+            self._metrics.count("model_loads_total")
+        for stage, seconds in finished.timings.items():
+            self._metrics.observe("stage_seconds", seconds, stage=stage)
+        for job, own in mine.items():
+            job.run.add(finished, own, pictures)
+            if job.work.names is not None:
+                share = finished.gpu_seconds * own / pictures
+                self._metrics.count("gpu_seconds_total", share, tenant=job.work.names.tenant)
+
+    async def _engine_died(self, error: EngineDied, jobs: Sequence[Job], units: Sequence[Unit]) -> None:
+        """Charge what ran, before anything else can happen to this process; then start again."""
+        _LOG.error("the engine died with %d pictures: %s", len(units), error)
+        await self._write(jobs, lambda job: _charge(job) if error.running else unmark(job.lane, job.offset))
+        self._return(jobs)
+        await self._restart(str(error))
+
+    async def _model_unavailable(self, error: ModelUnavailable, model_key: str, jobs: Sequence[Job]) -> None:
+        _LOG.error("held until it is there: %s", error)
+        await self._write(jobs, lambda job: unmark(job.lane, job.offset))
+        self._settler.model_unavailable(model_key, str(error))
+        self._return(jobs)
+
+    def _return(self, jobs: Sequence[Job]) -> None:
+        """Give back what had a slot. Its other pictures leave the queue too, to be queued again as the job now is."""
+        for job in jobs:
+            job.running = 0
+            self._backlog.scheduler.discard(job.id)
+            if job.index.void or job.ended:
+                self._settler.end(job)
+            else:
+                self._settler.place(job)
+
+    async def _restart(self, why: str) -> None:
+        """Until the engine is up again. Raises EngineUnusable where that was tried too often within an hour."""
+        pause = 0.0
+        while True:
+            now = self._clock.steady()
+            self._deaths.append(now)
+            while self._deaths[0] < now - _HOUR_SECONDS:
+                self._deaths.popleft()
+            if len(self._deaths) > self._settings.restarts_per_hour_max:
+                raise EngineUnusable(
+                    f"the engine was restarted {self._settings.restarts_per_hour_max} times within an hour; "
+                    f"look at the card and at this: {why}"
+                )
+            self.restarting = why
+            await asyncio.sleep(pause)
+            self._metrics.count("engine_restarts_total")
+            try:
+                await self._engine.start()
+            except (EngineDied, ModelUnavailable) as error:
+                why = str(error)
+                _LOG.error("the engine does not start: %s", why)
+                pause = min(30.0, 2 * pause + 0.5)
+            else:
+                self.restarting = None
+                return
+
+    async def _write(self, jobs: Sequence[Job], change: Callable[[Job], Change]) -> None:
+        """One change a job, all indexes at once. An index that is lost on the way is void afterwards."""
+        by_index: dict[Index, list[Change]] = defaultdict(list)
+        for job in jobs:
+            if not job.index.void:
+                by_index[job.index].append(change(job))
+        await asyncio.gather(*(self._settler.write(index, changes) for index, changes in by_index.items()))
+
+
+def _key(unit: Unit) -> str:
+    return f"{unit.job}/{unit.n}"
+
+
+def _charge(job: Job) -> Change:
+    def edit(ledger: Ledger) -> None:
+        ledger.marks[job.offset] = ledger.marks[job.offset].engine_died()
+
+    return Change(job.lane, edit)

@@ -1,0 +1,157 @@
+"""The GPU consumer as a process: what starts when, what a signal does, and what its exit status means."""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+
+from aiokafka.errors import KafkaError
+
+from gpu_consumer.consumer import GpuConsumer, NoProgress
+from gpu_consumer.engine.instant import InstantEngine
+from gpu_consumer.engine.process import EngineProcess
+from gpu_consumer.engine.protocol import Engine, EngineDied, Ready
+from gpu_consumer.metrics import GpuMetrics
+from gpu_consumer.models.digests import ModelUnavailable
+from gpu_consumer.owner import CannotOpen
+from gpu_consumer.runner import EngineUnusable
+from gpu_consumer.settings import GpuConsumerSettings
+from gpu_consumer.store.base import StoreSettings, StoreUnavailable, open_store
+from gpu_consumer.store.outcomes import OutcomeStore
+from schemas.catalogue import DEFAULT_CHANNEL, ConfigCatalogue, ConfigProblem
+from schemas.config import GenerationConfig
+from schemas.errors import CatalogueError, CommandError
+from schemas.request import ConfigRef
+from schemas.topics import Catalogue
+from streams.backoff import Backoff
+from streams.health import HealthServer
+from streams.kafka.settings import KafkaSettings
+
+_LOG = logging.getLogger(__name__)
+EXIT_ENGINE = 3  # the engine does not start, or died too often
+EXIT_NO_PROGRESS = 4
+EXIT_NO_LEASE = 5
+_EXITS: tuple[tuple[type[Exception], int], ...] = (
+    (EngineUnusable, EXIT_ENGINE),
+    (NoProgress, EXIT_NO_PROGRESS),
+    (CannotOpen, EXIT_NO_LEASE),
+    (KafkaError, 1),
+)
+
+
+def preload_list(wanted: str, pool: str, configs: ConfigCatalogue) -> tuple[GenerationConfig, ...]:
+    """What `wanted` names: `stable`, or labels by commas. Raises CatalogueError where there is none."""
+    if wanted.strip() == DEFAULT_CHANNEL:
+        return tuple(_stable(pool, configs))
+    named = []
+    for label in filter(None, map(str.strip, wanted.split(","))):
+        name, _, version = label.partition("@")
+        if version and not version.isdigit():
+            raise CatalogueError(f"KILN_GPU_PRELOAD: {label!r} is no label such as sketch@1")
+        found = configs.resolve(ConfigRef(name=name, version=int(version) if version else None))
+        if isinstance(found, ConfigProblem):
+            raise CatalogueError(f"KILN_GPU_PRELOAD: {found.message}")
+        named.append(found)
+    return tuple(named)
+
+
+def _stable(pool: str, configs: ConfigCatalogue) -> Iterator[GenerationConfig]:
+    for _, file in sorted(configs.files.items()):
+        config = file.versions.get(file.channels.get(DEFAULT_CHANNEL, 0))
+        if config is not None and config.pool == pool and not config.retired:
+            yield config
+
+
+def make_engine(settings: GpuConsumerSettings, preload: tuple[GenerationConfig, ...]) -> Engine:
+    if settings.engine == "instant":
+        return InstantEngine()
+    return EngineProcess(settings.engine_settings(), preload)
+
+
+class GpuService:
+    """One process. `run` it once."""
+
+    def __init__(
+        self,
+        settings: GpuConsumerSettings,
+        kafka: KafkaSettings,
+        catalogue: Catalogue,
+        engine: Engine,
+        store: StoreSettings,
+    ) -> None:
+        if settings.pool not in catalogue.pools:
+            known = ", ".join(sorted(catalogue.pools))
+            raise CatalogueError(f"there is no pool {settings.pool!r}; set KILN_GPU_POOL to one of: {known}")
+        self._settings = settings
+        self._engine = engine
+        self._outcomes = OutcomeStore(open_store(store.url, store))
+        self.metrics = GpuMetrics()
+        self.consumer = GpuConsumer(settings, kafka, catalogue, engine, self._outcomes, self.metrics)
+        self._starting: str | None = "the store is being looked at"
+        self.health = HealthServer(
+            settings.health_port,
+            live=self.consumer.live,
+            ready=lambda: self._starting or self.consumer.ready(),
+            registry=self.metrics.registry,
+            host=settings.health_host,
+        )
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until `stop` is set and all is drained. The group is joined when the engine is loaded and warm.
+
+        Raises CommandError, whose code says what the supervisor may do about it.
+        """
+        await self.health.start()
+        try:
+            ready = await self._start(stop)
+            if ready is not None:
+                self._starting = None
+                await self._work(ready, stop)
+        finally:
+            await self._engine.stop()
+            await self.health.stop()
+
+    async def _start(self, stop: asyncio.Event) -> Ready | None:
+        """None: stopped before everything was there. Loading may take minutes; a signal does not wait for it."""
+        starting = asyncio.create_task(self._prepare())
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            return starting.result() if starting.done() else None
+        except (EngineDied, ModelUnavailable) as error:
+            raise CommandError(f"the engine does not start: {error}", EXIT_ENGINE) from error
+        finally:
+            starting.cancel()
+            stopping.cancel()
+            await asyncio.wait({starting, stopping})
+
+    async def _prepare(self) -> Ready:
+        backoff = Backoff(self._settings.store_backoff_seconds_min, self._settings.store_backoff_seconds_max)
+        while True:
+            try:
+                await asyncio.to_thread(self._outcomes.probe)
+            except StoreUnavailable as error:
+                self._starting = f"the store: {error}"
+                _LOG.warning("%s", self._starting)
+                await asyncio.sleep(backoff.next())
+            else:
+                break
+        self._starting = "the engine is loading and warming its models"
+        ready = await self._engine.start()
+        _LOG.info("the engine runs on %s; seconds: %s", ready.device.product, ready.timings)
+        return ready
+
+    async def _work(self, ready: Ready, stop: asyncio.Event) -> None:
+        try:
+            await self.consumer.run(ready, stop)
+        except ExceptionGroup as group:
+            for kind, code in _EXITS:
+                if (known := group.subgroup(kind)) is not None:
+                    raise CommandError(_first(known), code) from group
+            raise
+
+
+def _first(group: ExceptionGroup[Exception]) -> str:
+    error: Exception = group
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return str(error) or repr(error)

@@ -1,0 +1,129 @@
+"""Settings of a GPU consumer. The environment is read here, in KafkaSettings, StoreSettings and DeploymentSettings."""
+
+import importlib.util
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from gpu_consumer.engine.settings import EngineSettings
+
+Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
+
+
+class GpuConsumerSettings(BaseSettings):
+    """One process, one GPU or MIG slice. Environment variables have the prefix KILN_GPU_."""
+
+    model_config = SettingsConfigDict(env_prefix="KILN_GPU_", frozen=True)
+
+    pool: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,40}$")] = Field(
+        default="default", description="The pool whose work this consumer takes."
+    )
+    engine: Literal["process", "instant"] = Field(
+        default="process", description="instant makes pictures in no time, for tests and for measuring the pipeline."
+    )
+    device: Literal["auto", "cpu", "cuda"] = Field(
+        default="auto", description="auto takes the first visible card, and the CPU where the driver finds none."
+    )
+    device_memory_bytes: Annotated[int, Field(ge=1 << 20)] = Field(
+        default=8 << 30, description="What the CPU device pretends to have; beyond it, it is out of memory."
+    )
+    models_dir: Path = Field(default=Path(".kiln/models"), description="A folder a model, as save_pretrained writes.")
+    preload: str = Field(
+        default="stable",
+        description="Loaded and warmed before the group is joined: labels such as sketch@1 by commas; `stable` for the "
+        "stable version of each config of this pool; empty for none.",
+    )
+    threads: Annotated[int, Field(ge=1, le=256)] = Field(
+        default=1, description="CPU threads of the engine. Fixed, for the sums of a picture depend on how they split."
+    )
+    engine_start_seconds_max: Seconds = Field(default=900, description="From spawn until loaded and warm.")
+    engine_batch_seconds_max: Seconds = Field(default=1800, description="A longer batch: the engine is killed.")
+    engine_deaths_max: Annotated[int, Field(ge=1, le=100)] = Field(
+        default=3, description="A job whose batches killed the engine so often has failed; from the second it is alone."
+    )
+    consumer_deaths_max: Annotated[int, Field(ge=1, le=1000)] = Field(
+        default=10, description="A job found unfinished so often after a consumer's death has failed."
+    )
+    restarts_per_hour_max: Annotated[int, Field(ge=1, le=1000)] = Field(
+        default=10, description="More engine restarts within an hour: not ready, and the process ends with status 3."
+    )
+
+    batch_wait_seconds: Annotated[float, Field(ge=0, le=600)] = Field(
+        default=0.25, description="How long the first picture of a batch waits for more of its configuration."
+    )
+    backlog_max: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        default=512, description="Pictures of one lane taken and not settled; then its partitions are paused."
+    )
+    run_ahead_max: Annotated[int, Field(ge=1, le=65_536)] = Field(
+        default=2048, description="Offsets that may be worked on beyond the first that is not finished."
+    )
+    settling_max: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        default=256, description="Jobs that ran and are not settled yet; then no batch is started."
+    )
+    mark_seconds_min: Seconds = Field(
+        default=5, description="A mark is believed at least so long after its batch began, by whoever takes over."
+    )
+    mark_factor: Annotated[float, Field(ge=1, le=100)] = Field(
+        default=3, description="A batch's expected end is its expected run time times this."
+    )
+    hold_retry_seconds: Seconds = Field(default=60, description="When a model that was missing is asked for again.")
+
+    store_threads: Annotated[int, Field(ge=1, le=256)] = Field(default=8, description="Calls of the store at once.")
+    store_backoff_seconds_min: Seconds = 0.1
+    store_backoff_seconds_max: Seconds = 30
+    reopen_seconds_max: Seconds = Field(
+        default=120, description="An index we have and cannot open for so long ends the process, so that another tries."
+    )
+    poll_seconds: Annotated[float, Field(gt=0, le=5)] = Field(
+        default=0.1, description="The longest wait for records before pauses are looked at again."
+    )
+    poll_records_max: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        default=500, description="Records taken from the client at once; decoding them blocks the loop."
+    )
+    idle_seconds: Seconds = Field(default=2, description="How often an idle lane looks for markers at its end.")
+    progress_timeout_seconds: Seconds = Field(
+        default=120, description="Lag, nothing in flight, no progress and no named wait for so long: the process ends."
+    )
+    grace_seconds: Seconds = Field(default=25, description="From SIGTERM to the end; below the pod's grace period.")
+    close_seconds: Seconds = Field(
+        default=5, description="The part of the grace kept for handing back, leaving the group and closing."
+    )
+    health_host: str = Field(default="127.0.0.1", description="0.0.0.0 in a pod.")
+    health_port: Annotated[int, Field(ge=0, le=65_535)] = Field(default=8082, description="0 takes a free port.")
+
+    @model_validator(mode="after")
+    def _relations(self) -> Self:
+        if self.close_seconds >= self.grace_seconds:
+            raise ValueError("close_seconds must be below grace_seconds, which covers it")
+        if self.store_backoff_seconds_min > self.store_backoff_seconds_max:
+            raise ValueError("store_backoff_seconds_min is above store_backoff_seconds_max; lower it")
+        if self.backlog_max > self.run_ahead_max * 1024:
+            raise ValueError("backlog_max is above what run_ahead_max lets in; lower it")
+        return self
+
+    def engine_settings(self) -> EngineSettings:
+        return EngineSettings(
+            models_directory=self.models_dir,
+            device=self._device(),
+            threads=self.threads,
+            cpu_memory_bytes=self.device_memory_bytes,
+            start_seconds_max=self.engine_start_seconds_max,
+            batch_seconds_max=self.engine_batch_seconds_max,
+        )
+
+    def _device(self) -> Literal["cpu", "cuda"]:
+        """Without torch, which only the engine imports: the driver's own library tells whether there is a card."""
+        if self.device != "auto":
+            return self.device
+        if importlib.util.find_spec("pynvml") is None:
+            return "cuda" if Path("/dev/nvidiactl").exists() else "cpu"
+        import pynvml
+
+        try:
+            pynvml.nvmlInit()
+            found = pynvml.nvmlDeviceGetCount() > 0
+        except pynvml.NVMLError:
+            return "cpu"
+        return "cuda" if found else "cpu"

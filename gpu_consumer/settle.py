@@ -1,0 +1,266 @@
+"""The only way out of the backlog, for every status: look up, decide, store once, publish what is stored.
+
+1. The outcome of the job is looked up before anything else. Stored by this record: publish it. Stored by another:
+   finish this record silently. None: go on.
+2. The same job is here already: this record is parked until that one is settled.
+3. It runs, or it is decided that it failed or expired.
+4. Its artifacts are stored, then its outcome, which names this record, and only if there is none yet.
+5. What is stored is published, whoever stored it: one transaction of result, ledger and offset.
+
+A consumer that lost the index meanwhile stores a success that it has finished, and nothing else: the owner finds it.
+"""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Coroutine, Sequence
+from datetime import datetime
+from typing import Any
+
+from gpu_consumer import results
+from gpu_consumer.backlog import Backlog, Job
+from gpu_consumer.clock import Clock
+from gpu_consumer.index import Change, Index, finish
+from gpu_consumer.metrics import GpuMetrics
+from gpu_consumer.outcomes import Outcomes
+from gpu_consumer.settings import GpuConsumerSettings
+from gpu_consumer.store.base import OutcomeUnreadable
+from schemas.codec import encode
+from schemas.dead_letter import dead_letter_headers
+from schemas.outcome import Outcome, WorkRecord
+from schemas.request import Lane
+from schemas.result import Environment, GenerationResult
+from schemas.topics import Catalogue
+from streams.kafka.errors import LeaseVoid
+from streams.kafka.lease import Output
+
+_LOG = logging.getLogger(__name__)
+Spawn = Callable[[Coroutine[Any, Any, None]], object]
+
+
+class Settler:
+    """For one loop. `spawn` runs a coroutine under the consumer's care; `on_void` hears of each index lost."""
+
+    def __init__(
+        self,
+        settings: GpuConsumerSettings,
+        catalogue: Catalogue,
+        backlog: Backlog,
+        outcomes: Outcomes,
+        metrics: GpuMetrics,
+        clock: Clock,
+        *,
+        incarnation: str,
+        spawn: Spawn,
+        on_void: Callable[[Index, LeaseVoid], None],
+    ) -> None:
+        self._settings = settings
+        self._catalogue = catalogue
+        self._backlog = backlog
+        self._outcomes = outcomes
+        self._metrics = metrics
+        self._clock = clock
+        self._incarnation = incarnation
+        self._spawn = spawn
+        self._on_void = on_void
+        self._unavailable: dict[str, tuple[float, str]] = {}  # model key -> when to ask again, and what was wrong
+        self.environment: Environment | None = None  # set once the engine has said what it runs on
+
+    async def admit(self, jobs: Sequence[Job]) -> None:
+        """Steps 1 and 2 for records just taken."""
+        await self._look_up([job for job in jobs if self._backlog.enter(job)])
+
+    def due(self, job_id: str) -> None:
+        """A job's deadline is over, or it was held long enough to be looked at again."""
+        job = self._backlog.jobs[job_id]
+        if job.phase == "held":
+            self._backlog.look_again(job)
+            self._spawn(self._look_up([job]))
+            return
+        job.verdict = ("expired", None, "the deadline passed before the job could run")
+        self.end(job)
+
+    def end(self, job: Job) -> None:
+        """Go on with a job of which something ended: settle it, or drop it where its index was lost."""
+        if job.running:
+            return
+        if job.ended:
+            self._backlog.settling(job)
+            self._spawn(self._conclude(job))
+        elif job.index.void:
+            self._leave(job)
+
+    def place(self, job: Job) -> None:
+        """Step 3: where a job without an outcome goes, by what its ledger says of its former runs."""
+        now = self._clock.steady()
+        mark = job.index.ledger(job.lane).marks.get(job.offset)
+        not_before = 0.0
+        if mark is not None:
+            job.engine_deaths = mark.engine_deaths
+            left = mark.incarnation not in ("", self._incarnation)
+            consumer_deaths = mark.consumer_deaths + left
+            job.run.attempt = 1 + mark.engine_deaths + consumer_deaths
+            if mark.engine_deaths >= self._settings.engine_deaths_max:
+                job.verdict = ("failed", "engine_death", f"the engine died in {mark.engine_deaths} runs of this job")
+            elif consumer_deaths > self._settings.consumer_deaths_max:
+                job.verdict = ("failed", "engine_death", f"{consumer_deaths} consumers died while this job ran")
+            if mark.runs_elsewhere(self._incarnation, self._clock.wall_ms()):
+                not_before = self._clock.steady_of(mark.until_ms)
+        if job.verdict is None and job.deadline <= now:
+            job.verdict = ("expired", None, "the deadline passed before the job could run")
+        if job.ended:
+            self.end(job)
+        elif problem := self._problem(job, now):
+            self.hold(job, *problem)
+        else:
+            self._backlog.queue(job, now, not_before)
+
+    def hold(self, job: Job, until: float, problem: str) -> None:
+        self._backlog.hold(job, max(until, self._clock.steady() + 0.1), problem)
+
+    def model_unavailable(self, model_key: str, message: str) -> None:
+        """Hold the jobs of this model until it is time to ask the engine again."""
+        self._unavailable[model_key] = (self._clock.steady() + self._settings.hold_retry_seconds, message)
+
+    def model_available(self, model_key: str) -> None:
+        self._unavailable.pop(model_key, None)
+
+    def stored(self, job: Job, outcome: Outcome | OutcomeUnreadable) -> None:
+        """An outcome was found right before the job would have run."""
+        self._backlog.scheduler.discard(job.id)
+        if isinstance(outcome, OutcomeUnreadable):
+            self.hold(job, self._clock.steady() + self._settings.hold_retry_seconds, str(outcome))
+        else:
+            self._backlog.settling(job)
+            self._spawn(self._publish([(job, outcome)]))
+
+    async def dead_letter(
+        self, index: Index, lane: Lane, record: WorkRecord, key: bytes | None, value: bytes | None, message: str
+    ) -> None:
+        """Finish a record that no version can read, or that no longer names its request."""
+        headers = dead_letter_headers("malformed", message, record.topic, record.partition, record.offset)
+        letter = Output(self._catalogue.dead_letters, 0, key, b"" if key is None and value is None else value, headers)
+        if await self.write(index, [finish(lane, record.offset, letter)]):
+            self._metrics.count("dead_letters_total", reason="malformed")
+            _LOG.warning("%s[%d] offset %d: %s", record.topic, record.partition, record.offset, message)
+
+    async def write(self, index: Index, changes: Sequence[Change]) -> bool:
+        """Commit, or tell that the index is lost. False: it is."""
+        try:
+            await index.write(changes)
+        except LeaseVoid as error:
+            self._on_void(index, error)
+            return False
+        return True
+
+    async def hand_back(self, index: Index) -> None:
+        """Clear our marks, so that the next owner starts at once and counts no death."""
+        try:
+            await index.hand_back(self._incarnation)
+        except LeaseVoid as error:
+            self._on_void(index, error)
+
+    def drop(self, index: Index) -> None:
+        """Forget what waits of an index that was lost; its new owner has it, or we have it again."""
+        for job in self._backlog.drop(index):
+            self._leave(job)
+
+    async def _look_up(self, jobs: Sequence[Job]) -> None:
+        found = await self._outcomes.lookup([job.id for job in jobs])
+        stored: list[tuple[Job, Outcome]] = []
+        for job, outcome in zip(jobs, found, strict=True):
+            if job.index.void:
+                self._leave(job)
+            elif outcome is None:
+                self.place(job)
+            elif isinstance(outcome, Outcome):
+                self._backlog.settling(job)
+                stored.append((job, outcome))
+            else:
+                self.hold(job, self._clock.steady() + self._settings.hold_retry_seconds, str(outcome))
+        await self._publish(stored)
+
+    def _problem(self, job: Job, now: float) -> tuple[float, str] | None:
+        """Until when, and why, this consumer cannot run the job."""
+        if job.work.problem is not None or job.work.item is None:
+            return job.deadline, job.work.problem or "a work item of an unknown version"
+        retry_at, message = self._unavailable.get(job.work.item.config.model_key, (0.0, ""))
+        return (min(job.deadline, retry_at), message) if now < retry_at else None
+
+    async def _conclude(self, job: Job) -> None:
+        """Steps 4 and 5."""
+        if job.index.void and not job.complete:
+            self._leave(job)
+            return
+        result = await self._result(job)
+        if result is None:
+            await self.dead_letter(
+                job.index, job.lane, job.record, job.key, job.value, f"expired, and unreadable: {job.work.problem}"
+            )
+            self._leave(job)
+            return
+        names = job.work.names
+        assert names is not None
+        outcome = Outcome(job_id=job.id, record=job.record, results_partition=names.results_partition, result=result)
+        try:
+            stored = await self._outcomes.settle(outcome)
+        except OutcomeUnreadable as error:
+            self.hold(job, self._clock.steady() + self._settings.hold_retry_seconds, str(error))
+            return
+        if job.index.void:
+            self._metrics.count("stored_fenced_total")
+            self._leave(job)
+            return
+        await self._publish([(job, stored)])
+
+    async def _result(self, job: Job) -> GenerationResult | None:
+        """None: what is known of the job is not enough for a result."""
+        item, names = job.work.item, job.work.names
+        if job.complete:
+            assert item is not None, "only what can be read runs"
+            assert self.environment is not None, "set before anything runs"
+            pictures = sorted(job.pictures.items())
+            artifacts = await self._outcomes.put(job.id, pictures)
+            return results.succeeded(item, job.pictures, artifacts, job.run, self.environment, self._finished_at())
+        status, code, message = job.verdict or ("failed", None, "")
+        if job.flaw is not None:
+            status, code, message = "failed", job.flaw.code, job.flaw.message
+        if status == "failed" and code is not None:
+            assert item is not None, "only what can be read runs"
+            return results.failed(item, code, message, job.run, self.environment, self._finished_at())
+        if names is None:
+            return None
+        if job.problem is not None:
+            message = f"{message}: {job.problem}"
+        return results.expired(job.id, names, job.work.deadline_ms, message, job.run.gpu_seconds, self._finished_at())
+
+    async def _publish(self, stored: Sequence[tuple[Job, Outcome]]) -> None:
+        """Step 5. Every index in a transaction of its own, or in one that others share."""
+        by_index: dict[Index, list[tuple[Job, Outcome]]] = defaultdict(list)
+        for job, outcome in stored:
+            by_index[job.index].append((job, outcome))
+        await asyncio.gather(*(self._publish_of(index, pairs) for index, pairs in by_index.items()))
+
+    async def _publish_of(self, index: Index, pairs: Sequence[tuple[Job, Outcome]]) -> None:
+        changes = [
+            finish(job.lane, job.offset, *([self._output(outcome)] if outcome.record == job.record else []))
+            for job, outcome in pairs
+        ]
+        published = await self.write(index, changes)
+        for job, outcome in pairs:
+            if published and outcome.record == job.record:
+                self._metrics.count("settled_total", status=outcome.result.status)
+            elif published:
+                self._metrics.count("repeats_total")
+            self._leave(job)
+
+    def _output(self, outcome: Outcome) -> Output:
+        result = outcome.result
+        return Output(self._catalogue.results, outcome.results_partition, result.tenant.encode(), encode(result))
+
+    def _leave(self, job: Job) -> None:
+        if parked := self._backlog.leave(job):
+            self._spawn(self.admit(parked))
+
+    def _finished_at(self) -> datetime:
+        return self._clock.now()

@@ -1,0 +1,191 @@
+"""A pool of GPU consumers over a real broker, as tests see it: work goes in, results and outcomes come out."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+from aiokafka import TopicPartition
+
+from gpu_consumer.consumer import GpuConsumer
+from gpu_consumer.engine.instant import InstantEngine
+from gpu_consumer.engine.protocol import Batch, EngineDied, Finished
+from gpu_consumer.metrics import GpuMetrics
+from gpu_consumer.settings import GpuConsumerSettings
+from gpu_consumer.store.base import StoreSettings, open_store
+from gpu_consumer.store.outcomes import OutcomeStore
+from schemas.codec import encode
+from schemas.config import GenerationConfig
+from schemas.request import LANES, Lane
+from schemas.result import parse_result
+from schemas.topics import Catalogue
+from schemas.work import WorkItem
+from streams.kafka.clients import idempotent_producer
+from streams.kafka.lag import group_lag
+from streams.kafka.log import Record, read_log
+from streams.kafka.settings import KafkaSettings
+from tests.kafka import POOL
+
+PATIENCE_SECONDS = 60.0
+
+
+async def eventually(condition: Callable[[], bool | Awaitable[bool]], what: str) -> None:
+    """Wait until it is so. Fails with `what` after a generous deadline."""
+    deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+    while True:
+        met = condition()
+        if met if isinstance(met, bool) else await met:
+            return
+        assert asyncio.get_running_loop().time() < deadline, f"never: {what}"
+        await asyncio.sleep(0.02)
+
+
+def config(**changes: Any) -> GenerationConfig:
+    values: dict[str, Any] = {
+        "name": "sketch", "version": 1, "family": "sd15", "steps": 4, "guidance_scale": 5.0, "width": 64, "height": 64,
+        "bucket": 4, "pool": POOL, "model": {"name": "tiny", "digest": "sha256:" + "0" * 64},
+        "price": {"gpu_seconds": 0.2, "vram_bytes": 1 << 20},
+    }  # fmt: skip
+    return GenerationConfig.model_validate(values | changes)
+
+
+def work_item(name: str, **changes: Any) -> WorkItem:
+    now = datetime.now(UTC)
+    made = changes.pop("config", config())
+    values: dict[str, Any] = {
+        "job_id": str(uuid5(NAMESPACE_URL, name)), "tenant": "blue", "request_id": name, "prompt": f"a {name}",
+        "config": made, "config_hash": made.config_hash, "seed": 7, "images": 1, "lane": "standard",
+        "deadline": now + timedelta(hours=1), "results_partition": 1, "price_gpu_seconds": 0.2, "accepted_at": now,
+    }  # fmt: skip
+    return WorkItem(**(values | changes))
+
+
+@dataclass
+class Engine(InstantEngine):
+    """Remembers what it ran; a prompt that begins with `poison` kills it; it can be made to wait."""
+
+    batches_run: list[Batch] = field(default_factory=list)
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+        self.gate.set()
+
+    async def run(self, batch: Batch) -> Finished:
+        self.batches_run.append(batch)
+        await self.gate.wait()
+        if any(item.prompt.startswith("poison") for item in batch.items):
+            self.die()
+            raise EngineDied("killed by a picture", running=True)
+        return await super().run(batch)
+
+    def runs_of(self, item: WorkItem) -> int:
+        return sum(each.key.startswith(item.job_id) for batch in self.batches_run for each in batch.items)
+
+
+@dataclass
+class Running:
+    """A consumer at work."""
+
+    consumer: GpuConsumer
+    engine: Engine
+    metrics: GpuMetrics
+    stop: asyncio.Event
+    task: asyncio.Task[None]
+
+    def count(self, name: str, **labels: str) -> float:
+        return self.metrics.registry.get_sample_value(f"kiln_gpu_{name}", labels) or 0.0
+
+    async def drain(self) -> None:
+        self.stop.set()
+        await self.task
+
+
+class GpuPool:
+    def __init__(self, kafka: KafkaSettings, catalogue: Catalogue, folder: Path) -> None:
+        self.kafka = kafka
+        self.catalogue = catalogue
+        settings = StoreSettings(url=f"file://{folder}")
+        self.store = OutcomeStore(open_store(settings.url, settings))
+
+    def work(self, lane: Lane = "standard") -> str:
+        return self.catalogue.work(POOL, lane)
+
+    async def produce(self, items: Iterable[WorkItem], partition: int | None = None) -> None:
+        """As admission does. Without a partition they are spread over all."""
+        records = [
+            (self.work(item.lane), n % 4 if partition is None else partition, item.job_id.encode(), encode(item), item)
+            for n, item in enumerate(items)
+        ]
+        await self.produce_raw([(*record[:4], record[4].headers()) for record in records])
+
+    async def produce_raw(
+        self, records: Iterable[tuple[str, int, bytes | None, bytes | None, tuple[tuple[str, bytes], ...]]]
+    ) -> None:
+        producer = idempotent_producer(self.kafka)
+        await producer.start()
+        try:
+            sent = [
+                await producer.send(topic, value, key=key, partition=partition, headers=list(headers))
+                for topic, partition, key, value, headers in records
+            ]
+            await asyncio.gather(*sent)
+        finally:
+            await producer.stop()
+
+    @asynccontextmanager
+    async def consumer(
+        self, engine: Engine | None = None, *, store: OutcomeStore | None = None, **settings: Any
+    ) -> AsyncIterator[Running]:
+        """Starts it, and drains it in the end if the test did not."""
+        engine, metrics, stop = engine or Engine(), GpuMetrics(), asyncio.Event()
+        values: dict[str, Any] = {"pool": POOL, "engine": "instant", "batch_wait_seconds": 0.02, "poll_seconds": 0.05}
+        values |= {"idle_seconds": 0.2, "grace_seconds": 15, "close_seconds": 3, "mark_seconds_min": 2}
+        made = GpuConsumer(
+            GpuConsumerSettings(**(values | settings)),
+            self.kafka, self.catalogue, engine, store or self.store, metrics,
+        )  # fmt: skip
+        task = asyncio.create_task(made.run(await engine.start(), stop))
+        running = Running(made, engine, metrics, stop, task)
+        try:
+            yield running
+        finally:
+            engine.gate.set()
+            if not task.done():
+                await running.drain()
+
+    async def read(self, topic: str, partitions: int) -> list[Record]:
+        places = [TopicPartition(topic, n) for n in range(partitions)]
+        async with aclosing(read_log(self.kafka, places)) as records:
+            return [record async for record in records]
+
+    async def results(self) -> list[Any]:
+        """Every result that a read_committed reader sees, with the partition and key it stands at."""
+        return [
+            parse_result(record.value or b"")
+            for record in await self.read(self.catalogue.results, self.catalogue.requests_partitions)
+        ]
+
+    async def wait_for_results(self, count: int) -> list[Any]:
+        found: list[Any] = []
+
+        async def enough() -> bool:
+            found[:] = await self.results()
+            return len(found) >= count
+
+        await eventually(enough, f"{count} results, only {len(found)} came")
+        return found
+
+    async def lag(self) -> int:
+        group = self.catalogue.gpu_group(POOL)
+        return sum((await group_lag(self.kafka, group, [self.work(lane) for lane in LANES])).values())
+
+    async def wait_until_done(self) -> None:
+        async def done() -> bool:
+            return await self.lag() == 0
+
+        await eventually(done, "lag 0")
