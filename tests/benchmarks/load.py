@@ -1,0 +1,115 @@
+"""Publishing requests and watching what comes of them, by a client library that the services do not use."""
+
+import json
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+TENANTS = tuple(f"bench-{i}" for i in range(16))  # on all partitions
+
+
+class Publisher:
+    """Good requests, numbered from 0, each of its own prompt."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self._topic = topic
+        self._number = 0
+        self._producer: Any = Producer(
+            {"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0, "partitioner": "murmur2_random"}
+        )
+        self.published: dict[str, float] = {}  # request id -> when, monotonic
+
+    def publish(self) -> str:
+        """Hand one request to the client. Returns its id."""
+        request_id = f"b{self._number}"
+        tenant = TENANTS[self._number % len(TENANTS)]
+        body = {
+            "request_id": request_id,
+            "tenant": tenant,
+            "prompt": f"a picture of nothing in particular, number {self._number}",
+            "config": {"name": "sketch"},
+            "seed": self._number,
+        }
+        self._number += 1
+        self.published[request_id] = time.monotonic()
+        self._producer.produce(self._topic, json.dumps(body).encode(), key=tenant.encode())
+        self._producer.poll(0)
+        return request_id
+
+    def burst(self, count: int) -> float:
+        """Publish `count` at once and return when it began, monotonic. Blocks until all are acknowledged."""
+        started = time.monotonic()
+        for _ in range(count):
+            self.publish()
+        self.flush()
+        return started
+
+    def drip(self, per_second: float, seconds: float) -> list[str]:
+        """Publish evenly for a while. Returns the ids."""
+        started = time.monotonic()
+        ids = []
+        for i in range(int(per_second * seconds)):
+            time.sleep(max(0.0, started + i / per_second - time.monotonic()))
+            ids.append(self.publish())
+        self.flush()
+        return ids
+
+    def flush(self) -> None:
+        if left := self._producer.flush(60):
+            raise TimeoutError(f"{left} requests were not acknowledged within a minute")
+
+
+class Watcher:
+    """A thread that follows topics as a read_committed reader, and notes when each record came."""
+
+    def __init__(self, bootstrap: str, partitions: Sequence[tuple[str, int]]) -> None:
+        self._consumer: Any = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": "bench-watcher",
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+                "fetch.wait.max.ms": 100,
+            }
+        )
+        self._consumer.assign([TopicPartition(topic, partition, 0) for topic, partition in partitions])
+        self._seen: list[tuple[float, bytes]] = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="watcher", daemon=True)
+        self._thread.start()
+
+    def wait(self, count: int, seconds: float) -> float:
+        """Block until `count` records have come in all. Returns when the last of them came. Raises TimeoutError."""
+        deadline = time.monotonic() + seconds
+        while len(self._seen) < count:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{len(self._seen)} of {count} records came within {seconds:.0f} s")
+            time.sleep(0.01)
+        return self._seen[count - 1][0]
+
+    @property
+    def count(self) -> int:
+        return len(self._seen)
+
+    def moments(self) -> list[float]:
+        """When each record came, monotonic."""
+        return [moment for moment, _ in self._seen]
+
+    def by_request(self, start: int = 0) -> dict[str, tuple[float, dict[str, Any]]]:
+        """When the record of each request came, and its body, from the `start`-th record on."""
+        bodies = [(moment, json.loads(value)) for moment, value in self._seen[start:]]
+        return {body["request_id"]: (moment, body) for moment, body in bodies}
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._consumer.close()
+
+    def _follow(self) -> None:
+        while not self._stop.is_set():
+            messages = self._consumer.consume(1000, timeout=0.02)
+            now = time.monotonic()
+            self._seen += [(now, message.value()) for message in messages if message.error() is None]

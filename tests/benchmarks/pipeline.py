@@ -1,0 +1,201 @@
+"""bench-pipeline: events a second and latency of the whole pipeline, beside a raw aiokafka copy loop.
+
+    python -m tests.benchmarks.pipeline
+
+Everything runs on one broker in one run: the copy loop (its own process, the peer), then admission and one GPU consumer
+as the processes that they are in production, with an engine that takes no time and outcomes on disk; once with the
+plain intake and once with Faust's. Exit status 1 where a bar is missed.
+"""
+
+import os
+import secrets
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient, NewTopic
+from rich.console import Console
+
+from tests.benchmarks.load import TENANTS, Publisher, Watcher
+from tests.benchmarks.report import FOLDER, Measure, report
+from tests.fault.children import Child, stop_all
+from tests.fault.history import Limit
+from tests.fault.plan import Kind
+from tests.fault.reader import holders_of
+from tests.fault.waiting import Deadline
+from tests.fault.world import POOL, World, broker, make_world
+
+_COPY_BURST = 20_000
+_BURST = 2_000
+_WARM_UP = 200
+_DRIP_PER_SECOND, _DRIP_SECONDS = 10.0, 12.0
+_RUN_SECONDS = 480.0
+_WAIT_SECONDS = 150.0
+_NO_LIMIT = Limit(burst=1e9, per_second=1e6)
+
+console = Console(highlight=False, soft_wrap=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Seconds from handing a request to the producer until the reader had its record."""
+
+    p50: float
+    p95: float
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Of one intake. Rates are events a second."""
+
+    admission_alone: float  # request published -> work read, no GPU consumer beside it
+    gpu_consumer_alone: float  # work -> result read, draining what admission had produced
+    together: float  # request published -> result read
+    latency: Latency  # the same at a low load
+
+
+def main() -> int:
+    """Measure, report, and say by the exit status whether every bar was met."""
+    deadline = Deadline(_RUN_SECONDS)
+    folder = FOLDER / f"pipeline-{os.getpid()}"
+    try:
+        with broker(folder / "home", console) as bootstrap:
+            copy_rate, copy_latency = measure_copy_loop(bootstrap, folder, deadline)
+            console.print(f"copy loop: {copy_rate:,.0f} events/s, p50 {copy_latency.p50 * 1000:.0f} ms")
+            figures = {}
+            for intake in ("plain", "faust"):
+                figures[intake] = measure_pipeline(bootstrap, folder, intake, deadline)
+                console.print(f"{intake}: {figures[intake]}")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0 if report("pipeline", measures_of(copy_rate, copy_latency, figures), console) else 1
+
+
+def measures_of(copy_rate: float, copy: Latency, figures: Mapping[str, Figures]) -> dict[str, Measure]:
+    """Facts first, then the ratios that carry bars."""
+    measures = {
+        "copy_loop": Measure(copy_rate, "events/s", "higher"),
+        "copy_loop_p50": Measure(copy.p50 * 1000, "ms", "lower"),
+        "copy_loop_p95": Measure(copy.p95 * 1000, "ms", "lower"),
+    }
+    for intake, each in figures.items():
+        measures |= {
+            f"{intake}_admission": Measure(each.admission_alone, "events/s", "higher"),
+            f"{intake}_gpu_consumer": Measure(each.gpu_consumer_alone, "events/s", "higher"),
+            f"{intake}_end_to_end": Measure(each.together, "events/s", "higher"),
+            f"{intake}_p50": Measure(each.latency.p50 * 1000, "ms", "lower"),
+            f"{intake}_p95": Measure(each.latency.p95 * 1000, "ms", "lower"),
+        }
+    for intake, each in figures.items():
+        measures |= {
+            f"{intake}_admission_to_copy": Measure(each.admission_alone / copy_rate, "x", "higher"),
+            f"{intake}_end_to_end_to_copy": Measure(each.together / copy_rate, "x", "higher"),
+        }
+    return measures
+
+
+def measure_copy_loop(bootstrap: str, folder: Path, deadline: Deadline) -> tuple[float, Latency]:
+    """Events a second and latency of the peer, with the records that the pipeline gets."""
+    world = _world(bootstrap, folder, "copy", {})
+    target = f"{world.mark}.copies"
+    partitions = world.catalogue.requests_partitions
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(target, partitions, 1)])[target].result()
+    command = [sys.executable, "-m", "tests.benchmarks.copy_loop", bootstrap, f"{world.mark}.copy"]
+    with (
+        subprocess.Popen([*command, world.catalogue.requests, target], stdout=subprocess.PIPE) as loop,
+        closing(Watcher(bootstrap, [(target, partition) for partition in range(partitions)])) as watcher,
+    ):
+        try:
+            assert loop.stdout is not None
+            assert loop.stdout.readline() == b"ready\n", "the copy loop did not start"
+            publisher = Publisher(bootstrap, world.catalogue.requests)
+            _burst(publisher, watcher, _WARM_UP, deadline)
+            rate = _burst(publisher, watcher, _COPY_BURST, deadline)
+            return rate, _drip(publisher, watcher, deadline)
+        finally:
+            loop.kill()
+
+
+def measure_pipeline(bootstrap: str, folder: Path, intake: str, deadline: Deadline) -> Figures:
+    """Admission alone, the GPU consumer alone, then both together."""
+    settings = {
+        "KILN_ADMISSION_SERVICE_INTAKE": intake,
+        "KILN_GPU_ENGINE": "instant",
+        "KILN_GPU_PRELOAD": "",
+    }
+    world = _world(bootstrap, folder, intake, settings)
+    catalogue = world.catalogue
+    admission, consumer = world.child(Kind.ADMISSION, 0, {}), world.child(Kind.GPU, 0, {})
+    results = [(catalogue.results, partition) for partition in range(catalogue.requests_partitions)]
+    work = [(topic, partition) for topic in world.work_topics for partition in range(catalogue.pools[POOL].partitions)]
+    publisher = Publisher(bootstrap, catalogue.requests)
+    with _running([admission, consumer], deadline):
+        _start(admission, bootstrap, catalogue.admission_group, deadline)
+        with closing(Watcher(bootstrap, work)) as watcher:
+            _burst(publisher, watcher, _WARM_UP, deadline)
+            admission_alone = _burst(publisher, watcher, _BURST, deadline)
+        with closing(Watcher(bootstrap, results)) as watcher:
+            _start(consumer, bootstrap, catalogue.gpu_group(POOL), deadline)
+            watcher.wait(_WARM_UP + _BURST, min(_WAIT_SECONDS, deadline.left))
+            moments = watcher.moments()
+            # Neither the joining nor the first cold batches.
+            gpu_alone = (len(moments) - _WARM_UP) / (moments[-1] - moments[_WARM_UP])
+            together = _burst(publisher, watcher, _BURST, deadline)
+            latency = _drip(publisher, watcher, deadline)
+    return Figures(admission_alone, gpu_alone, together, latency)
+
+
+def _world(bootstrap: str, folder: Path, name: str, settings: Mapping[str, str]) -> World:
+    limits = dict.fromkeys(TENANTS, _NO_LIMIT)
+    prefix = f"bench-{name}-{secrets.token_hex(3)}"
+    return make_world(folder / name, bootstrap, prefix=prefix, limits=limits, settings=settings)
+
+
+@contextmanager
+def _running(children: Sequence[Child], deadline: Deadline) -> Iterator[None]:
+    try:
+        yield
+        stop_all(children, deadline, seconds=40)
+    finally:
+        for child in children:
+            child.destroy()
+
+
+def _start(child: Child, bootstrap: str, group: str, deadline: Deadline) -> None:
+    """Start a service and wait until it holds partitions. Raises TooLate."""
+
+    def holds() -> bool:
+        assert child.running, f"{child.name} ended with {child.exit_status}; see {child.log}"
+        return child.ready() and child.client_id in holders_of(bootstrap, group)
+
+    child.start()
+    deadline.wait_for(holds, f"{child.name} to hold partitions", seconds=60)
+
+
+def _burst(publisher: Publisher, watcher: Watcher, count: int, deadline: Deadline) -> float:
+    """Events a second from the first request handed over until the last record read."""
+    before = watcher.count
+    started = publisher.burst(count)
+    ended = watcher.wait(before + count, min(_WAIT_SECONDS, deadline.left))
+    return count / (ended - started)
+
+
+def _drip(publisher: Publisher, watcher: Watcher, deadline: Deadline) -> Latency:
+    """Latency while nothing queues."""
+    before = watcher.count
+    ids = publisher.drip(_DRIP_PER_SECOND, _DRIP_SECONDS)
+    watcher.wait(before + len(ids), min(_WAIT_SECONDS, deadline.left))
+    came = watcher.by_request(before)
+    seconds = [came[each][0] - publisher.published[each] for each in ids]
+    cuts = statistics.quantiles(seconds, n=20)
+    return Latency(p50=statistics.median(seconds), p95=cuts[-1])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
