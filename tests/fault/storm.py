@@ -12,13 +12,14 @@ from tests.fault.history import Sent
 from tests.fault.plan import Act, Blow, Fault, Kind, Plan
 from tests.fault.reader import holders_of, lag_of, reset_to_earliest
 from tests.fault.sender import Sender
-from tests.fault.waiting import Deadline
+from tests.fault.waiting import Deadline, TooLate
 from tests.fault.world import SESSION_SECONDS, World
 
 _READY_SECONDS = 120.0
 _STOP_SECONDS = 40.0
 _QUIET_SECONDS = 2.0
 _RESTART_SECONDS = 0.5
+_FALSE_STARTS_MAX = 3
 
 
 @dataclass(slots=True)
@@ -60,7 +61,7 @@ class Storm:
             lambda: all(child.ready() for child in self.children.values()),
             f"{[child.name for child in self.children.values() if not child.ready()]} to be ready",
             seconds=_READY_SECONDS,
-            meanwhile=self._tend,
+            meanwhile=self._tend_at_the_start,
             poll_seconds=0.25,
         )
         self._say(f"all {len(self.children)} processes are ready after {self._deadline.elapsed:.0f} s")
@@ -170,6 +171,13 @@ class Storm:
         self._stopped = False
         for child in self.children.values():
             child.start()
+
+    def _tend_at_the_start(self) -> None:
+        """Nothing was struck yet: who cannot start will not learn it."""
+        self._tend()
+        for child in self.children.values():
+            if len(child.deaths_of_its_own) >= _FALSE_STARTS_MAX:
+                raise TooLate(f"{child.name} does not start: exit status {child.deaths_of_its_own}; see {child.log}")
 
     def _tend(self) -> None:
         """Wake who has slept long enough, and start again who is dead."""
