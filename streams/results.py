@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from schemas.result import Cancelled, Expired, Failed, Rejected, Succeeded, parse_result
 from streams.kafka.clients import log_consumer, stop_client
+from streams.kafka.errors import LogTruncated, LogUnavailable
 from streams.kafka.log import Record, bounds, place, poll, start_reader
 from streams.kafka.settings import KafkaSettings
 
@@ -47,9 +48,13 @@ class ResultsReader:
 
     async def take(self, most: int) -> list[tuple[int, Result | None]]:
         """Up to `most` of what has arrived so far, with its offsets; None where another than us wrote it. Does not
-        wait. Raises LogUnavailable or LogTruncated."""
+        wait. Raises LogUnavailable; the reader is worthless then."""
         if not self._arrived:
-            self._arrived.extend((await poll(self._consumer, 0)).get(self._tp, ()))
+            try:
+                fetched = await poll(self._consumer, 0)
+            except LogTruncated as lost:  # another reader begins where the log does
+                raise LogUnavailable(str(lost)) from lost
+            self._arrived.extend(fetched.get(self._tp, ()))
         return [self._read(self._arrived.popleft()) for _ in range(min(most, len(self._arrived)))]
 
     def _read(self, record: Record) -> tuple[int, Result | None]:

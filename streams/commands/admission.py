@@ -15,7 +15,7 @@ from schemas.deployment import DeploymentSettings
 from schemas.errors import CatalogueError, CommandError
 from streams.errors import ServiceError
 from streams.intake.choice import make_intake
-from streams.kafka.errors import StreamError
+from streams.kafka.errors import LogTruncated, StreamError
 from streams.kafka.settings import KafkaSettings
 from streams.service import AdmissionService
 from streams.settings import AdmissionServiceSettings
@@ -39,9 +39,7 @@ def run(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every opening and assignment.")] = False,
 ) -> None:
     """Decide requests until SIGTERM or SIGINT. Exit 3 where the logs do not hold what an honest decision needs."""
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    _log_to_stderr(verbose)
     try:
         settings = AdmissionServiceSettings()
         if accept_loss:
@@ -58,7 +56,7 @@ def run(
     intake = make_intake(settings.intake, kafka, group=catalogue.admission_group, topic=catalogue.requests)
     try:
         asyncio.run(_until_signal(AdmissionService(settings, kafka, declared, intake)))
-    except AdmissionError as error:
+    except (AdmissionError, LogTruncated) as error:
         raise CommandError(str(error), EXIT_REFUSED) from error
     except (ServiceError, StreamError) as error:
         raise CommandError(str(error)) from error
@@ -66,6 +64,14 @@ def run(
         raise CommandError(
             f"Kafka at {kafka.bootstrap_servers} does not answer: {error}; look at the broker"
         ) from error
+
+
+def _log_to_stderr(verbose: bool) -> None:
+    level = logging.INFO if verbose else logging.WARNING
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    if not verbose:
+        # While a broker is down the clients log a hundred lines a second, which hide the few of ours (case FST-08).
+        logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 
 
 async def _until_signal(service: AdmissionService) -> None:

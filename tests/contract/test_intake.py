@@ -18,6 +18,8 @@ from schemas.dead_letter import HEADER_OFFSET, HEADER_PARTITION, HEADER_REASON
 from schemas.pools import Quota
 from schemas.topics import Catalogue
 from streams.batch import HEADER_HOME
+from streams.errors import IntakeFailed
+from streams.kafka.errors import LogUnavailable
 from streams.kafka.settings import KafkaSettings
 from tests.admission import committed, drained, eventually, lag, produce, request, running, small_world, start, work_of
 
@@ -201,6 +203,29 @@ async def test_killed_at_any_moment(
         await eventually(lambda one=one: one.service.not_ready() is None)
         await asyncio.sleep(moments.uniform(0, 0.3))
         await one.kill()
+    async with running(kafka, world, intake):
+        await end_well(kafka, catalogue, sent)
+
+
+async def test_an_intake_that_dies_ends_the_service(
+    kafka: KafkaSettings, catalogue: Catalogue, world: World, intake: IntakeName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # cases AIO-02, FST-07: nobody stays a member that takes nothing
+    sent = Sent()
+    one = start(kafka, world, intake)
+    await eventually(lambda: one.service.not_ready() is None)
+    if intake == "plain":
+
+        async def broken(*_: object) -> dict[str, object]:
+            raise LogUnavailable("no broker")
+
+        monkeypatch.setattr("streams.intake.plain.poll", broken)
+    else:
+        await one.service._intake._app.crash(RuntimeError("no broker"))  # type: ignore[attr-defined]
+    with pytest.raises((LogUnavailable, IntakeFailed), match="no broker"):
+        await asyncio.wait_for(one.task, 60)
+    monkeypatch.undo()
+    await asyncio.to_thread(sent.storm, kafka, catalogue.requests, "one", 30)
     async with running(kafka, world, intake):
         await end_well(kafka, catalogue, sent)
 

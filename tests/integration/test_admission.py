@@ -23,6 +23,7 @@ from schemas.partition import partition_of
 from schemas.result import ConfigUsed, Failed
 from schemas.tenancy import TenantRecord, job_key
 from schemas.topics import Catalogue
+from streams.errors import ServiceError
 from streams.kafka.lease import Lease
 from streams.kafka.settings import KafkaSettings
 from streams.service import AdmissionService
@@ -258,6 +259,16 @@ async def test_an_open_transaction_of_a_producer_stalls_and_loses_nothing(
         assert [each["request_id"] for each in got] == ["r1", "r2"]
         await drained(kafka, catalogue)
         assert service.not_alive() is None
+
+
+async def test_a_port_that_is_taken_is_said_with_the_cure(
+    kafka: KafkaSettings, catalogue: Catalogue, world: World
+) -> None:
+    async with running(kafka, world, "plain") as service:
+        await eventually(lambda: service.not_ready() is None)
+        second = start(kafka, world, "plain", health_port=service.health.port)
+        with pytest.raises(ServiceError, match="KILN_ADMISSION_SERVICE_HEALTH_PORT"):
+            await second.task
 
 
 @pytest.fixture
