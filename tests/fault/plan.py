@@ -51,6 +51,7 @@ class Sending:
     after_seconds: float
     of: int | None = None
     astray: bool = False  # on another partition than Kafka's partitioner would choose
+    transactional: bool = False  # by a producer that commits it: readers meet its marker
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ class Act:
     fault: Fault | None
     fault_after_seconds: float
     blow_after_burst_seconds: float
+    aborted: bool = False  # somebody's transaction is aborted in requests and work: offsets that nobody delivers
 
     @property
     def records(self) -> list[Sending]:
@@ -100,12 +102,13 @@ def make_plan(seed: int, *, requests: int, processes: int, session_seconds: floa
         chosen = records[i * share : (i + 1) * share]
         moments = sorted(dice.uniform(0, length) for _ in chosen)
         sendings = [
-            Sending(i * share + k, wish, moment, of, astray)
+            Sending(i * share + k, wish, moment, of, astray, transactional=dice.random() < 0.1)
             for k, ((wish, of, astray), moment) in enumerate(zip(chosen, moments, strict=True))
         ]
         calm = len(sendings) // 2 if fault is not None else len(sendings)
         within = dice.choice(_WITHIN_SECONDS[fault.kind]) if fault is not None else 0.0
-        acts.append(Act(sendings[:calm], sendings[calm:], fault, dice.uniform(0.2, length), within))
+        aborted = dice.random() < 0.3
+        acts.append(Act(sendings[:calm], sendings[calm:], fault, dice.uniform(0.2, length), within, aborted))
     return Plan(seed, acts)
 
 

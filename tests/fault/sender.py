@@ -1,6 +1,6 @@
 """Publishes a plan's requests through confluent-kafka, and keeps what the broker has acknowledged."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,28 +10,31 @@ from schemas.partition import partition_of
 from tests.fault.history import Meaning, Sent
 from tests.fault.plan import Sending
 
+_SECONDS = 30.0
+
 
 class Sender:
-    """One idempotent producer with Kafka's own partitioner. Not for threads."""
+    """An idempotent and a transactional producer with Kafka's own partitioner. Not for threads."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
         self._topic = topic
         self._partitions = partitions
-        self._producer: Any = Producer(
-            {
-                "bootstrap.servers": bootstrap,
-                "acks": "all",
-                "enable.idempotence": True,
-                "linger.ms": 0,
-                "partitioner": "murmur2_random",
-            }
-        )
+        options = {
+            "bootstrap.servers": bootstrap,
+            "acks": "all",
+            "enable.idempotence": True,
+            "linger.ms": 0,
+            "partitioner": "murmur2_random",
+        }
+        self._producer: Any = Producer(options)
+        self._transactional: Any = Producer(options | {"transactional.id": f"{topic}.sender"})
+        self._transactional.init_transactions(_SECONDS)
         self._rendered: dict[int, tuple[bytes | None, Meaning]] = {}
         self._acknowledged: list[Sent] = []
         self._refused: list[str] = []
 
     def send(self, sending: Sending) -> None:
-        """Hand one record to the producer. Does not block."""
+        """Hand one record to the producer. Blocks for a transactional one only."""
         if sending.of is None:
             value, meaning = sending.wish.render(datetime.now(UTC))
         else:
@@ -48,8 +51,24 @@ class Sender:
             else:
                 self._acknowledged.append(Sent(key, value, message.partition(), message.offset(), meaning))
 
-        self._producer.produce(self._topic, value, key=key, on_delivery=delivered, **where)
-        self._producer.poll(0)
+        if sending.transactional:
+            # Only here before it: the order of records is the order of sending.
+            self._producer.flush(_SECONDS)
+            self._transactional.begin_transaction()
+            self._transactional.produce(self._topic, value, key=key, on_delivery=delivered, **where)
+            self._transactional.commit_transaction(_SECONDS)
+        else:
+            self._producer.produce(self._topic, value, key=key, on_delivery=delivered, **where)
+            self._producer.poll(0)
+
+    def abort(self, topics: Mapping[str, int]) -> None:
+        """A record on each partition of these topics that no reader will ever see: a hole, and a marker after it."""
+        self._transactional.begin_transaction()
+        for topic, partitions in topics.items():
+            for partition in range(partitions):
+                self._transactional.produce(topic, b"aborted, and never to be seen", partition=partition)
+        self._transactional.flush(_SECONDS)
+        self._transactional.abort_transaction(_SECONDS)
 
     def push(self) -> None:
         """Wait a moment until what was handed over is acknowledged, or nearly so."""

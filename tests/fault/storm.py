@@ -135,6 +135,9 @@ class Storm:
                 self._sender.send(sending)
             waiting.clear()
             self._sender.push()
+            if act.aborted:
+                self._sender.abort(self.world.holed_topics)
+                self.deeds.done["aborted transactions"] += 1
             time.sleep(act.blow_after_burst_seconds)
             self._say(f"{self._deadline.elapsed:5.0f} s  {fault}")
             self._strike(fault)

@@ -53,6 +53,15 @@ class World:
         return [self.catalogue.work(POOL, lane) for lane in LANES]
 
     @property
+    def holed_topics(self) -> dict[str, int]:
+        """Requests and work, with their numbers of partitions."""
+        partitions = self.catalogue.pools[POOL].partitions
+        return {
+            self.catalogue.requests: self.catalogue.requests_partitions,
+            **dict.fromkeys(self.work_topics, partitions),
+        }
+
+    @property
     def groups(self) -> dict[str, list[str]]:
         """Both consumer groups, and the topics whose offsets they keep."""
         return {
