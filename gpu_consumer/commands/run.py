@@ -50,9 +50,8 @@ def run(
         level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
     given = {"pool": pool, "engine": engine, "device": device, "models_dir": models, "health_port": health_port}
-    service = _service({name: value for name, value in given.items() if value is not None})
     try:
-        asyncio.run(_until_signal(service))
+        asyncio.run(_until_signal({name: value for name, value in given.items() if value is not None}))
     except StoreError as error:
         raise CommandError(f"the store cannot be used: {error}") from error
     except StreamError as error:
@@ -77,7 +76,8 @@ def _service(given: dict[str, Any]) -> GpuService:
         raise CommandError(str(error)) from error
 
 
-async def _until_signal(service: GpuService) -> None:
+async def _until_signal(given: dict[str, Any]) -> None:
+    service = _service(given)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for each in (signal.SIGTERM, signal.SIGINT):
