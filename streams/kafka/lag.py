@@ -20,10 +20,11 @@ async def group_lag(kafka: KafkaSettings, group: str, topics: Sequence[str]) -> 
         await consumer.start()
         try:
             committed = await admin.list_consumer_group_offsets(group)
+            # The consumer has subscribed to nothing, so it knows no partitions: the admin client asks for them.
             partitions = [
-                TopicPartition(topic, index)
-                for topic in topics
-                for index in sorted(consumer.partitions_for_topic(topic) or ())
+                TopicPartition(topic["topic"], each["partition"])
+                for topic in await admin.describe_topics(list(topics))
+                for each in topic["partitions"]
             ]
             begins = await consumer.beginning_offsets(partitions)
             ends = await consumer.end_offsets(partitions)
