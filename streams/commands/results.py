@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from schemas.codec import encode
 from schemas.result import GenerationResult, Succeeded
@@ -40,7 +40,7 @@ def results(
         for result in found:
             _print_json(result)
         return
-    table = Table("finished", "tenant", "request", "status", "config", "what")
+    table = Table("finished", "tenant", "request", "status", "config", Column("what", overflow="fold"))
     for result in found:
         table.add_row(
             f"{result.finished_at:%H:%M:%S}",
