@@ -36,6 +36,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
+_encoder = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 _decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_constant=_refuse_constant)
 
 
@@ -62,8 +63,7 @@ def decode_object(data: bytes) -> dict[str, Any]:
 
 def canonical(value: Any) -> bytes:
     """The one spelling of a JSON value: keys sorted, no spaces, UTF-8. Equal values give equal bytes."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return text.encode("utf-8")
+    return _encoder.encode(value).encode("utf-8")
 
 
 def sha256_hex(data: bytes) -> str:

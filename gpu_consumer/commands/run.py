@@ -1,7 +1,6 @@
 """`kiln gpu-consumer`: pull work, make pictures, store and publish them."""
 
 import asyncio
-import logging
 import signal
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +16,7 @@ from schemas.deployment import DeploymentSettings
 from schemas.errors import CatalogueError, CommandError
 from streams.kafka.errors import StreamError
 from streams.kafka.settings import KafkaSettings
+from streams.logs import log_to_stderr
 
 app = typer.Typer(no_args_is_help=True, help="GPU consumers: run the work of a pool on one GPU.")
 
@@ -25,7 +25,7 @@ EngineKind = Annotated[str | None, typer.Option(help="process, or instant: no pi
 Device = Annotated[str | None, typer.Option(help="auto, cpu or cuda.", show_default=False)]
 Models = Annotated[Path | None, typer.Option(help="The models directory.", show_default=False)]
 Port = Annotated[int | None, typer.Option(min=0, max=65535, help="Of /livez, /readyz and /metrics; 0: any.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log every opening and assignment.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log what the libraries say, too.")]
 
 
 @app.callback()
@@ -46,9 +46,7 @@ def run(
 
     Exit 3: the engine does not start or died too often; 4: no progress; 5: a lease could not be opened.
     """
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    log_to_stderr(verbose=verbose)
     given = {"pool": pool, "engine": engine, "device": device, "models_dir": models, "health_port": health_port}
     try:
         asyncio.run(_until_signal({name: value for name, value in given.items() if value is not None}))

@@ -1,7 +1,6 @@
 """`kiln admission`: validate, rate-limit, price and route requests."""
 
 import asyncio
-import logging
 import signal
 from typing import Annotated
 
@@ -17,6 +16,7 @@ from streams.errors import ServiceError
 from streams.intake.choice import make_intake
 from streams.kafka.errors import LogTruncated, StreamError
 from streams.kafka.settings import KafkaSettings
+from streams.logs import log_to_stderr
 from streams.service import AdmissionService
 from streams.settings import AdmissionServiceSettings
 from streams.world import load_world
@@ -36,10 +36,10 @@ def run(
     accept_loss: Annotated[
         bool, typer.Option("--accept-loss", help="Start although the logs lost what an opening needs.")
     ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every opening and assignment.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what the libraries say, too.")] = False,
 ) -> None:
     """Decide requests until SIGTERM or SIGINT. Exit 3 where the logs do not hold what an honest decision needs."""
-    _log_to_stderr(verbose)
+    log_to_stderr(verbose=verbose)
     try:
         settings = AdmissionServiceSettings()
         if accept_loss:
@@ -64,14 +64,6 @@ def run(
         raise CommandError(
             f"Kafka at {kafka.bootstrap_servers} does not answer: {error}; look at the broker"
         ) from error
-
-
-def _log_to_stderr(verbose: bool) -> None:
-    level = logging.INFO if verbose else logging.WARNING
-    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    if not verbose:
-        # While a broker is down the clients log a hundred lines a second, which hide the few of ours (case FST-08).
-        logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 
 
 async def _until_signal(service: AdmissionService) -> None:
