@@ -37,7 +37,7 @@ class Job:
     run: Run = field(default_factory=Run)
     started: bool = False
     engine_deaths: int = 0
-    problem: str | None = None  # why it is held
+    problem: str | None = None  # why it cannot run here
 
     @property
     def id(self) -> str:
@@ -60,7 +60,7 @@ class Job:
         """Nothing of it runs any more, and how it ends is known."""
         return not self.running and (self.complete or self.flaw is not None or self.verdict is not None)
 
-    def units(self, not_before: float) -> list[Unit]:
+    def units(self) -> list[Unit]:
         """The pictures that are still to be made."""
         item = self.work.item
         assert item is not None, "a work item of an unknown version does not run"
@@ -72,7 +72,6 @@ class Job:
                 config_hash=item.config_hash,
                 bucket=item.config.bucket,
                 deadline=self.deadline,
-                not_before=not_before,
                 alone=self.engine_deaths > 0,
             )
             for n in range(item.images)
@@ -104,8 +103,9 @@ class Backlog:
         """Taken and not settled. What is held does not count: it must let others pass."""
         return self._pictures[lane]
 
-    def held(self) -> list[Job]:
-        return [job for job in self.jobs.values() if job.phase == "held"]
+    def problems(self) -> list[str]:
+        """Why jobs are held that this consumer cannot run."""
+        return [job.problem for job in self.jobs.values() if job.phase == "held" and job.problem is not None]
 
     def count(self, phase: Phase) -> int:
         return self._phases[phase]
@@ -134,15 +134,18 @@ class Backlog:
         self.changed()
         return [each for each in parked if not each.index.void]
 
-    def queue(self, job: Job, now: float, not_before: float = 0.0) -> None:
+    def queue(self, job: Job, now: float) -> None:
         """Let the pictures that are missing run."""
         self._move(job, "queued")
-        for unit in job.units(not_before):
+        for unit in job.units():
             self.scheduler.add(unit, now)
         self.changed()
 
-    def hold(self, job: Job, until: float, problem: str) -> None:
-        """Keep a job that cannot run here, without a slot; the scheduler gives it back at `until`, as expired."""
+    def hold(self, job: Job, until: float, problem: str | None) -> None:
+        """Keep a job that cannot run now, without a slot; the scheduler gives it back at `until`, as expired.
+
+        Without a problem it only waits, for another process that may be running it.
+        """
         job.problem = problem
         self._move(job, "held")
         self.scheduler.hold(job.id, until)

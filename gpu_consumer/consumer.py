@@ -79,7 +79,7 @@ class GpuConsumer:
         self._fetcher = Fetcher(
             settings, kafka, catalogue,
             index_of=self._index_of, assigned=self._assigned,
-            paused=self._paused, take=self._take, pass_over=self._pass_over, unreadable=self._unreadable,
+            room=self._room, take=self._take, pass_over=self._pass_over, unreadable=self._unreadable,
         )  # fmt: skip
         self._owner = Owner(
             kafka, metrics, self._clock,
@@ -131,8 +131,8 @@ class GpuConsumer:
             return self._stuck
         if (wait := self._waiting_for()) is not None:
             return wait
-        if held := self._backlog.held():
-            return f"{len(held)} jobs are held: {held[0].problem}"
+        if problems := self._backlog.problems():
+            return f"{len(problems)} jobs are held: {problems[0]}"
         if not self._owner.all_open:
             return self._owner.problem or "opening the leases of the partitions just assigned"
         return None
@@ -162,12 +162,11 @@ class GpuConsumer:
     def _on_void(self, index: Index, error: LeaseVoid) -> None:
         self._owner.void(index, error)
 
-    def _paused(self, lane: Lane) -> str | None:
+    def _room(self, lane: Lane) -> int:
+        """Records of a lane that may be taken now: none while the store is down, for nothing could be settled."""
         if self._outcomes.waiting_for is not None:
-            return self._outcomes.waiting_for
-        if self._backlog.pictures(lane) >= self._settings.backlog_max:
-            return f"the backlog of {lane} is full"
-        return None
+            return 0
+        return self._settings.backlog_max - self._backlog.pictures(lane)
 
     def _take(self, index: Index, lane: Lane, records: Sequence[Record]) -> None:
         jobs = []
@@ -182,8 +181,7 @@ class GpuConsumer:
             value = record.value if work.item is None else None
             deadline = self._clock.steady_of(work.deadline_ms)
             jobs.append(Job(index, lane, place, work, record.key, value, deadline))
-        if jobs:
-            self._spawn(self._settler.admit(jobs))
+        self._settler.admit(jobs)
 
     def _pass_over(self, index: Index, lane: Lane, offset: int) -> None:
         self._metrics.count("holes_total", offset - index.next(lane))
@@ -253,9 +251,9 @@ class GpuConsumer:
         now = self._clock.steady()
         wake = self._backlog.scheduler.next_batch(now)
         if wake is not None and wake > now:
-            return "pictures that wait for their batch, or that may be running elsewhere"
-        if self._backlog.held() and self._backlog.count("held") == len(self._backlog.jobs):
-            return "jobs that are held"
+            return "pictures that wait for their batch"
+        if self._backlog.count("held"):
+            return "jobs that are held, or that may be running elsewhere"
         return None
 
     def _count(self, lag: dict[Any, int]) -> None:

@@ -33,8 +33,8 @@ class Fetcher(ConsumerRebalanceListener):  # type: ignore[misc]
     """For one loop and one task: `run`.
 
     `index_of` gives the open index of a number; `assigned` hears the numbers that are ours after each rebalance;
-    `paused` says why no record of a lane is wanted now; `take` gets the records that are new, lane by lane; `pass_over`
-    takes the index over a hole that was proven; `unreadable` gets a record that the client cannot deliver.
+    `room` says how many records of a lane are wanted now; `take` gets the records that are new, lane by lane;
+    `pass_over` takes the index over a hole that was proven; `unreadable` gets what the client cannot deliver.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Fetcher(ConsumerRebalanceListener):  # type: ignore[misc]
         *,
         index_of: Callable[[int], Index | None],
         assigned: Callable[[set[int]], None],
-        paused: Callable[[Lane], str | None],
+        room: Callable[[Lane], int],
         take: Callable[[Index, Lane, Sequence[Record]], None],
         pass_over: Callable[[Index, Lane, int], None],
         unreadable: Callable[[Index, Lane, int, str], None],
@@ -54,7 +54,7 @@ class Fetcher(ConsumerRebalanceListener):  # type: ignore[misc]
         self._kafka = kafka
         self._index_of = index_of
         self._assigned = assigned
-        self._paused = paused
+        self._room = room
         self._take = take
         self._pass_over = pass_over
         self._unreadable = unreadable
@@ -165,7 +165,7 @@ class Fetcher(ConsumerRebalanceListener):  # type: ignore[misc]
         return (
             index is not None
             and not self._stopping
-            and self._paused(lane) is None
+            and self._room(lane) > 0
             and index.room(lane, self._settings.run_ahead_max)
         )
 
@@ -174,13 +174,14 @@ class Fetcher(ConsumerRebalanceListener):  # type: ignore[misc]
         if index is None:
             return  # it is read again when it is open
         new: list[Record] = []
+        room = self._room(lane)
         for record in records:
             step = index.look(lane, record.offset)
             if step is Step.HOLE:
                 self._pass_over(index, lane, record.offset)
             if step is Step.OLD:
                 continue
-            if step is Step.SEEK or not self._wants(partition):
+            if step is Step.SEEK or len(new) >= room or not self._wants(partition):
                 self._consumer.seek(partition, index.next(lane))
                 break
             if index.advance(lane, record.offset):

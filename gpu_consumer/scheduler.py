@@ -8,6 +8,7 @@ import heapq
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from schemas.request import LANES, Lane
 
@@ -24,7 +25,6 @@ class Unit:
     config_hash: str
     bucket: int
     deadline: float
-    not_before: float = 0.0  # another process may be at it until then
     alone: bool = False  # its last batch killed the engine
 
     @property
@@ -77,8 +77,7 @@ class Scheduler:
     def __init__(self, batch_wait_seconds: float) -> None:
         self._wait = batch_wait_seconds
         self._groups: dict[tuple[str, ...], _Group] = {}
-        self._jobs: dict[str, dict[int, Unit]] = {}  # queued units, those that wait for their not_before included
-        self._later: list[tuple[float, str, int]] = []  # a heap; an entry whose unit left or moved is stale
+        self._jobs: dict[str, dict[int, Unit]] = {}
         self._deadlines: list[tuple[float, str]] = []  # a heap; an entry that is not the job's `_due` is stale
         self._due: dict[str, float] = {}  # the deadline of each job that is queued or held
         self._held: set[str] = set()
@@ -96,26 +95,23 @@ class Scheduler:
         self.counts["added"] += 1
         self._held.discard(unit.job)
         self._expect(unit.job, unit.deadline)
-        if unit.not_before > now:
-            heapq.heappush(self._later, (unit.not_before, unit.job, unit.n))
-        else:
-            self._enqueue(unit, now)
+        group = self._groups.setdefault(unit.group, _Group(unit.batch_size))
+        group.lanes[_RANK[unit.lane]][unit.job, unit.n] = unit, now
 
     def hold(self, job: str, deadline: float) -> None:
-        """Keep a job that cannot run here. It has no slot, lets others pass, and leaves as expired at its deadline."""
+        """Keep a job that cannot run now. It has no slot and lets others pass; `expired` gives it back in time."""
         self.discard(job)
         self._held.add(job)
         self._expect(job, deadline)
 
     def take(self, now: float) -> Chosen | None:
         """The next batch, or None while none may go. Lane first, then age. Call `expired` before."""
-        self._wake(now)
         ready = [group for group in self._groups.values() if group.goes_at(self._wait) <= now]
         if not ready:
             return None
         group = min(ready, key=_Group.rank)
         waited = now - group.first_arrival()
-        units = tuple(unit for unit, _ in group.units())[: group.batch_size]
+        units = tuple(unit for unit, _ in islice(group.units(), group.batch_size))
         for unit in units:
             self._remove(unit)
         self.counts["taken"] += len(units)
@@ -123,9 +119,7 @@ class Scheduler:
 
     def next_batch(self, now: float) -> float | None:
         """When `take` may give something if nothing is added meanwhile, not below `now`; None: never."""
-        self._wake(now)
         times = [group.goes_at(self._wait) for group in self._groups.values()]
-        times += [entry[0] for entry in self._later[:1]]
         return max(now, min(times)) if times else None
 
     def next_deadline(self) -> float | None:
@@ -155,30 +149,11 @@ class Scheduler:
         counts = self.counts
         assert counts["added"] == len(self) + counts["taken"] + counts["expired"] + counts["discarded"], counts
         grouped = [(unit.job, unit.n) for group in self._groups.values() for unit, _ in group.units()]
-        later = {entry[1:] for entry in self._later if self._waits(entry)}
         queued = [(job, n) for job, units in self._jobs.items() for n in units]
-        assert sorted([*grouped, *later]) == sorted(queued), "a unit is lost or stands twice"
+        assert sorted(grouped) == sorted(queued), "a unit is lost or stands twice"
         assert all(len(group) for group in self._groups.values()), "an empty group was kept"
         assert not self._held & self._jobs.keys(), "a job is held and queued"
         assert self._due.keys() == self._held | self._jobs.keys(), "a job waits without a deadline"
-
-    def _enqueue(self, unit: Unit, arrival: float) -> None:
-        group = self._groups.setdefault(unit.group, _Group(unit.batch_size))
-        group.lanes[_RANK[unit.lane]][unit.job, unit.n] = unit, arrival
-
-    def _waits(self, entry: tuple[float, str, int]) -> bool:
-        not_before, job, n = entry
-        unit = self._jobs.get(job, {}).get(n)
-        if unit is None or unit.not_before != not_before:
-            return False
-        group = self._groups.get(unit.group)
-        return group is None or (job, n) not in group.lanes[_RANK[unit.lane]]
-
-    def _wake(self, now: float) -> None:
-        while self._later and (self._later[0][0] <= now or not self._waits(self._later[0])):
-            entry = heapq.heappop(self._later)
-            if self._waits(entry):
-                self._enqueue(self._jobs[entry[1]][entry[2]], entry[0])
 
     def _expect(self, job: str, deadline: float) -> None:
         if self._due.get(job) != deadline:
@@ -198,11 +173,10 @@ class Scheduler:
         del units[unit.n]
         if not units:
             del self._jobs[unit.job], self._due[unit.job]
-        group = self._groups.get(unit.group)
-        if group is not None:
-            group.lanes[_RANK[unit.lane]].pop((unit.job, unit.n), None)
-            if not len(group):
-                del self._groups[unit.group]
+        group = self._groups[unit.group]
+        del group.lanes[_RANK[unit.lane]][unit.job, unit.n]
+        if not len(group):
+            del self._groups[unit.group]
 
     def _leave(self, job: str) -> int:
         if job in self._held:

@@ -68,7 +68,10 @@ class GpuConsumerSettings(BaseSettings):
     mark_factor: Annotated[float, Field(ge=1, le=100)] = Field(
         default=3, description="A batch's expected end is its expected run time times this."
     )
-    hold_retry_seconds: Seconds = Field(default=60, description="When a model that was missing is asked for again.")
+    mark_poll_seconds: Seconds = Field(
+        default=1, description="How often the outcome of a job that may be running elsewhere is looked up."
+    )
+    hold_retry_seconds: Seconds = Field(default=60, description="When a job that is held is looked at again.")
 
     store_threads: Annotated[int, Field(ge=1, le=256)] = Field(default=8, description="Calls of the store at once.")
     store_backoff_seconds_min: Seconds = 0.1

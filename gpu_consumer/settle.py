@@ -35,6 +35,7 @@ from streams.kafka.errors import LeaseVoid
 from streams.kafka.lease import Output
 
 _LOG = logging.getLogger(__name__)
+_HOLD_SECONDS_MIN = 0.1  # a job that is held is looked at again; never in a tight loop
 Spawn = Callable[[Coroutine[Any, Any, None]], object]
 
 
@@ -66,9 +67,10 @@ class Settler:
         self._unavailable: dict[str, tuple[float, str]] = {}  # model key -> when to ask again, and what was wrong
         self.environment: Environment | None = None  # set once the engine has said what it runs on
 
-    async def admit(self, jobs: Sequence[Job]) -> None:
+    def admit(self, jobs: Sequence[Job]) -> None:
         """Steps 1 and 2 for records just taken."""
-        await self._look_up([job for job in jobs if self._backlog.enter(job)])
+        if entered := [job for job in jobs if self._backlog.enter(job)]:
+            self._spawn(self._look_up(entered))
 
     def due(self, job_id: str) -> None:
         """A job's deadline is over, or it was held long enough to be looked at again."""
@@ -94,7 +96,7 @@ class Settler:
         """Step 3: where a job without an outcome goes, by what its ledger says of its former runs."""
         now = self._clock.steady()
         mark = job.index.ledger(job.lane).marks.get(job.offset)
-        not_before = 0.0
+        elsewhere = False
         if mark is not None:
             job.engine_deaths = mark.engine_deaths
             left = mark.incarnation not in ("", self._incarnation)
@@ -104,19 +106,21 @@ class Settler:
                 job.verdict = ("failed", "engine_death", f"the engine died in {mark.engine_deaths} runs of this job")
             elif consumer_deaths > self._settings.consumer_deaths_max:
                 job.verdict = ("failed", "engine_death", f"{consumer_deaths} consumers died while this job ran")
-            if mark.runs_elsewhere(self._incarnation, self._clock.wall_ms()):
-                not_before = self._clock.steady_of(mark.until_ms)
+            elsewhere = mark.runs_elsewhere(self._incarnation, self._clock.wall_ms())
         if job.verdict is None and job.deadline <= now:
             job.verdict = ("expired", None, "the deadline passed before the job could run")
         if job.ended:
             self.end(job)
         elif problem := self._problem(job, now):
             self.hold(job, *problem)
+        elif elsewhere:
+            # Its outcome may appear at any moment; the mark says until when that is worth waiting for.
+            self.hold(job, now + self._settings.mark_poll_seconds, None)
         else:
-            self._backlog.queue(job, now, not_before)
+            self._backlog.queue(job, now)
 
-    def hold(self, job: Job, until: float, problem: str) -> None:
-        self._backlog.hold(job, max(until, self._clock.steady() + 0.1), problem)
+    def hold(self, job: Job, until: float, problem: str | None) -> None:
+        self._backlog.hold(job, max(until, self._clock.steady() + _HOLD_SECONDS_MIN), problem)
 
     def model_unavailable(self, model_key: str, message: str) -> None:
         """Hold the jobs of this model until it is time to ask the engine again."""
@@ -183,7 +187,8 @@ class Settler:
     def _problem(self, job: Job, now: float) -> tuple[float, str] | None:
         """Until when, and why, this consumer cannot run the job."""
         if job.work.problem is not None or job.work.item is None:
-            return job.deadline, job.work.problem or "a work item of an unknown version"
+            problem = job.work.problem or "a work item of an unknown version"
+            return min(job.deadline, now + self._settings.hold_retry_seconds), problem
         retry_at, message = self._unavailable.get(job.work.item.config.model_key, (0.0, ""))
         return (min(job.deadline, retry_at), message) if now < retry_at else None
 
@@ -259,8 +264,7 @@ class Settler:
         return Output(self._catalogue.results, outcome.results_partition, result.tenant.encode(), encode(result))
 
     def _leave(self, job: Job) -> None:
-        if parked := self._backlog.leave(job):
-            self._spawn(self.admit(parked))
+        self.admit(self._backlog.leave(job))
 
     def _finished_at(self) -> datetime:
         return self._clock.now()

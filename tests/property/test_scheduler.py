@@ -26,18 +26,16 @@ class Machine(RuleBasedStateMachine):
         lane=st.sampled_from(LANES),
         config=st.sampled_from(sorted(BUCKETS)),
         lives=st.floats(0.5, 30),
-        later=st.sampled_from([0.0, 0.0, 2.0, 8.0]),
         alone=st.booleans(),
     )
-    def add(self, images: int, lane: str, config: str, lives: float, later: float, alone: bool) -> None:
+    def add(self, images: int, lane: str, config: str, lives: float, alone: bool) -> None:
         self.jobs += 1
-        not_before = self.now + later if later else 0.0
         for n in range(images):
             unit = Unit(
-                f"job{self.jobs}", n, lane, config, BUCKETS[config], self.now + lives, not_before, alone  # type: ignore[arg-type]
+                f"job{self.jobs}", n, lane, config, BUCKETS[config], self.now + lives, alone  # type: ignore[arg-type]
             )  # fmt: skip
             self.scheduler.add(unit, self.now)
-            self.queued[unit.job, n] = unit, max(self.now, not_before)
+            self.queued[unit.job, n] = unit, self.now
 
     @rule(lives=st.floats(0.5, 30))
     def hold(self, lives: float) -> None:
@@ -52,7 +50,7 @@ class Machine(RuleBasedStateMachine):
     @rule()
     def take(self) -> None:
         chosen = self.scheduler.take(self.now)
-        may_run = {key: pair for key, pair in self.queued.items() if pair[1] <= self.now}
+        may_run = dict(self.queued)
         if chosen is None:
             for group in {pair[0].group for pair in may_run.values()}:
                 arrivals = [arrival for unit, arrival in may_run.values() if unit.group == group]

@@ -74,16 +74,6 @@ def test_what_killed_an_engine_runs_alone_and_at_once() -> None:
     assert jobs(scheduler, 0.0) is None
 
 
-def test_what_may_run_elsewhere_waits_at_the_back() -> None:
-    scheduler = Scheduler(batch_wait_seconds=0.0)
-    scheduler.add(unit("moved", bucket=1, not_before=8.0), 1.0)
-    scheduler.add(unit("later", bucket=1), 2.0)
-    assert jobs(scheduler, 3.0) == ["later"]
-    assert jobs(scheduler, 3.0) is None
-    assert scheduler.next_batch(3.0) == 8.0
-    assert jobs(scheduler, 8.0) == ["moved"]
-
-
 def test_an_expired_job_leaves_before_it_runs() -> None:
     scheduler = Scheduler(batch_wait_seconds=60.0)
     scheduler.add(unit("late", deadline=5.0), 0.0)
