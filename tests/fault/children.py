@@ -34,6 +34,7 @@ class Child:
     deaths_of_its_own: list[int] = field(default_factory=list)
     starts: int = 0
     started_at: float = 0.0  # monotonic
+    was_ready: bool = False  # since its last start
     _process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -53,7 +54,7 @@ class Child:
         """Start it in a session of its own. Its output goes to the end of its log."""
         assert not self.running, f"{self.name} runs already"
         die_with_us = _death_signal()  # looked up before the fork: after it only the call itself is safe
-        self.expected = False
+        self.expected = self.was_ready = False
         self.starts += 1
         self.started_at = time.monotonic()
         with self.log.open("ab") as log:
@@ -100,7 +101,9 @@ class Child:
 
     def ready(self) -> bool:
         """Whether /readyz says so."""
-        return self.running and self.page("/readyz") is not None
+        ready = self.running and self.page("/readyz") is not None
+        self.was_ready = self.was_ready or ready
+        return ready
 
     def page(self, path: str) -> str | None:
         """A page of its health server, or None where there is none or it is not well."""

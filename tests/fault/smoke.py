@@ -103,14 +103,13 @@ def run_round(seed: int, bootstrap: str, options: argparse.Namespace) -> dict[st
 
 def weather(storm: Storm, plan: Plan, world: World, flaws: list[Flaw]) -> tuple[list[Sent], dict[str, int]]:
     """Carry the plan out and let it come to rest. Whatever happens, no process survives this."""
-    sent: list[Sent] = []
     lags: dict[str, int] = {}
     wanted = {sending.wish.meaning.name for act in plan.acts for sending in act.records} - {None}
     tail = ResultsTail(world.bootstrap, world.catalogue.results, world.catalogue.requests_partitions)
     with closing(tail):
         try:
             storm.start()
-            sent = list(storm.carry_out(plan))
+            storm.carry_out(plan)
             lags = storm.settle(tail.ended, len(wanted))
             storm.stop()
             lags = {group: max(lag, lags[group]) for group, lag in storm.lags().items()}
@@ -118,7 +117,7 @@ def weather(storm: Storm, plan: Plan, world: World, flaws: list[Flaw]) -> tuple[
             flaws.append(Flaw("not_finished", str(error)))
         finally:
             storm.destroy()
-    return sent, lags
+    return list(storm.sent()), lags
 
 
 def read_history(world: World, sent: list[Sent], lags: dict[str, int], flaws: list[Flaw]) -> History:

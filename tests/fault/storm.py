@@ -19,7 +19,7 @@ _READY_SECONDS = 120.0
 _STOP_SECONDS = 40.0
 _QUIET_SECONDS = 2.0
 _RESTART_SECONDS = 0.5
-_FALSE_STARTS_MAX = 3
+_DEATHS_MAX = 5
 
 
 @dataclass(slots=True)
@@ -61,19 +61,22 @@ class Storm:
             lambda: all(child.ready() for child in self.children.values()),
             f"{[child.name for child in self.children.values() if not child.ready()]} to be ready",
             seconds=_READY_SECONDS,
-            meanwhile=self._tend_at_the_start,
+            meanwhile=self._tend,
             poll_seconds=0.25,
         )
         self._say(f"all {len(self.children)} processes are ready after {self._deadline.elapsed:.0f} s")
 
-    def carry_out(self, plan: Plan) -> Sequence[Sent]:
-        """Play every act, wake who sleeps, and return the acknowledged records."""
+    def carry_out(self, plan: Plan) -> None:
+        """Play every act, and wake who sleeps."""
         started = time.monotonic()
         for number, act in enumerate(plan.acts):
             self._play(number, act)
         self._deadline.wait_for(lambda: not self._asleep, "the frozen to wake", meanwhile=self._tend)
         self.deeds.fed_seconds = time.monotonic() - started
-        return self._sender.flush(min(30.0, self._deadline.left))
+
+    def sent(self) -> Sequence[Sent]:
+        """Every record that was acknowledged, also where the plan was not carried out to its end."""
+        return self._sender.flush(30.0)
 
     def settle(self, ended: Callable[[], int], wanted: int) -> dict[str, int]:
         """Wait until `wanted` requests have ended and both groups lag 0, and stay there. Returns the lags; raises
@@ -104,8 +107,14 @@ class Storm:
         for name, status in statuses.items():
             if status is None:
                 self.deeds.slow_stops.append(name)
-            elif status not in {0, -signal.SIGKILL}:
+            elif status != 0 and self._could_hear(name, status):
                 self.deeds.bad_exits.append(f"{name} ended with {status} after SIGTERM")
+
+    def _could_hear(self, name: str, status: int) -> bool:
+        """Whether a status is the process's own doing: before its first readiness it may not hear a signal yet, and
+        dead before it was asked it has nothing to say."""
+        child = next(child for child in self.children.values() if child.name == name)
+        return child.was_ready and status != -signal.SIGKILL
 
     def destroy(self) -> None:
         """Kill whatever still runs. For the end of a run that went wrong."""
@@ -175,13 +184,6 @@ class Storm:
         for child in self.children.values():
             child.start()
 
-    def _tend_at_the_start(self) -> None:
-        """Nothing was struck yet: who cannot start will not learn it."""
-        self._tend()
-        for child in self.children.values():
-            if len(child.deaths_of_its_own) >= _FALSE_STARTS_MAX:
-                raise TooLate(f"{child.name} does not start: exit status {child.deaths_of_its_own}; see {child.log}")
-
     def _tend(self) -> None:
         """Wake who has slept long enough, and start again who is dead."""
         now = time.monotonic()
@@ -199,6 +201,8 @@ class Storm:
             if not child.expected:
                 child.deaths_of_its_own.append(status)
                 self._say(f"{self._deadline.elapsed:5.0f} s  {child.name} ended by itself with {status}")
+                if len(child.deaths_of_its_own) >= _DEATHS_MAX:
+                    raise TooLate(f"{child.name} dies again and again: {child.deaths_of_its_own}; see {child.log}")
             child.start()
 
 
