@@ -15,7 +15,8 @@ from gpu_consumer.models.digests import ModelUnavailable
 from gpu_consumer.owner import CannotOpen
 from gpu_consumer.runner import EngineUnusable
 from gpu_consumer.settings import GpuConsumerSettings
-from gpu_consumer.store.base import StoreSettings, StoreUnavailable, open_store
+from gpu_consumer.store.base import StoreSettings, StoreUnavailable
+from gpu_consumer.store.choice import open_store
 from gpu_consumer.store.outcomes import OutcomeStore
 from schemas.catalogue import DEFAULT_CHANNEL, ConfigCatalogue, ConfigProblem
 from schemas.config import GenerationConfig

@@ -6,7 +6,7 @@ Every call is synchronous and blocks up to the settings' deadline: the consumer 
 import re
 from pathlib import Path
 from typing import Literal, Protocol, Self
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -120,27 +120,7 @@ def directory_of(url: str) -> Path:
     return Path(unquote(url.removeprefix("file://")) or ".").resolve()
 
 
-def open_store(url: str, settings: StoreSettings) -> ObjectStore:
-    """The store at file:///directory or s3://bucket/prefix. Connects to nothing yet; `probe` does.
-
-    Raises StoreRefused for any other URL.
-    """
-    parts = urlsplit(url)
-    if parts.scheme == "file":
-        from gpu_consumer.store.file import FileStore
-
-        return FileStore(directory_of(url), leftover_age_seconds=settings.leftover_age_seconds)
-    if parts.scheme == "s3":
-        prefix = parts.path.strip("/")
-        if not parts.netloc or parts.query or parts.fragment or (prefix and not _is_key(prefix)):
-            raise StoreRefused(f"{url} is not s3://BUCKET/PREFIX with a prefix of [0-9a-zA-Z._-] and single slashes")
-        from gpu_consumer.store.s3 import S3Store, connector
-
-        return S3Store(parts.netloc, prefix, settings, connector(settings))
-    raise StoreRefused(f"{url} is no store; set KILN_STORE_URL to file:///DIRECTORY or s3://BUCKET/PREFIX")
-
-
-def _is_key(text: str) -> bool:
+def is_key(text: str) -> bool:
     try:
         check_key(text)
     except AssertionError:

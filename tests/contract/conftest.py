@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gpu_consumer.store.base import ObjectStore, StoreSettings, open_store
+from gpu_consumer.store.base import ObjectStore, StoreSettings
+from gpu_consumer.store.choice import open_store
 from tests.contract.faulty_proxy import FaultyProxy
 from tests.s3server import S3Server, s3_env, s3_server, s3_store_url
 

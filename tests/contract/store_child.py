@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from itertools import count
 
-from gpu_consumer.store.base import ObjectStore, StoreSettings, open_store
+from gpu_consumer.store.base import ObjectStore, StoreSettings
+from gpu_consumer.store.choice import open_store
 
 BYTES = 4 << 20
 

@@ -11,7 +11,8 @@ from threading import Barrier, Event
 
 import pytest
 
-from gpu_consumer.store.base import ObjectStore, StoreSettings, open_store
+from gpu_consumer.store.base import ObjectStore, StoreSettings
+from gpu_consumer.store.choice import open_store
 
 pytestmark = pytest.mark.timeout(1000)  # the S3 server may have to be built first
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from gpu_consumer.store.base import ObjectStore, StoreRefused, StoreSettings, StoreUnavailable, open_store
+from gpu_consumer.store.base import ObjectStore, StoreRefused, StoreSettings, StoreUnavailable
+from gpu_consumer.store.choice import open_store
 from gpu_consumer.store.s3 import connector
 from tests.contract.faulty_proxy import Fault, FaultyProxy
 from tests.s3server import BUCKET, S3Server, new_server

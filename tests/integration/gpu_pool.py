@@ -16,7 +16,8 @@ from gpu_consumer.engine.instant import InstantEngine
 from gpu_consumer.engine.protocol import Batch, EngineDied, Finished
 from gpu_consumer.metrics import GpuMetrics
 from gpu_consumer.settings import GpuConsumerSettings
-from gpu_consumer.store.base import StoreSettings, open_store
+from gpu_consumer.store.base import StoreSettings
+from gpu_consumer.store.choice import open_store
 from gpu_consumer.store.outcomes import OutcomeStore
 from schemas.codec import encode
 from schemas.config import GenerationConfig

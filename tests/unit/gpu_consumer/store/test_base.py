@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from gpu_consumer.store.base import KEY_LENGTH_MAX, StoreRefused, StoreSettings, check_key, open_store
+from gpu_consumer.store.base import KEY_LENGTH_MAX, StoreRefused, StoreSettings, check_key
+from gpu_consumer.store.choice import open_store
 from gpu_consumer.store.file import FileStore
 
 
