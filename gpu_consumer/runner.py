@@ -1,12 +1,14 @@
 """What runs: one batch at a time. A free engine comes first, then the choice, then the marks, then the run.
 
-While a batch is stored and settled, the next one runs.
+While a batch is stored and settled, the next one runs. An engine's death is charged to the batch that ran and no other,
+so short batches may be marked together.
 """
 
 import asyncio
 import logging
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from gpu_consumer.backlog import Backlog, Job
 from gpu_consumer.clock import Clock
@@ -67,58 +69,83 @@ class Runner:
 
     async def run(self) -> None:
         """Raises EngineUnusable."""
-        while (chosen := await self._choose()) is not None:
-            units = await self._claim(chosen)
-            if units:
-                await self._execute(chosen, units)
+        while chosen := await self._choose():
+            for each in await self._claim(chosen):
+                if not self._stopping and (units := self._of_ours(each.units)):
+                    await self._execute(each, units)
 
-    async def _choose(self) -> Chosen | None:
-        """Wait until a batch may go. None: no more batches."""
+    async def _choose(self) -> list[Chosen]:
+        """Wait until a batch may go, and take with it those that follow within a moment. Empty: no more batches."""
         while not self._stopping:
             await self._outcomes.available()
             self._changed.clear()
             now = self._clock.steady()
-            full = self._backlog.count("settling") >= self._settings.settling_max
-            if not full and (chosen := self._backlog.scheduler.take(now)) is not None:
+            if chosen := self._take(now):
                 return chosen
-            wake = None if full else self._backlog.scheduler.next_batch(now)
-            try:
-                async with asyncio.timeout(None if wake is None else max(0.0, wake - now)):
+            wake = self._backlog.scheduler.next_batch(now)
+            with suppress(TimeoutError):
+                # A batch that could go and did not waits for room, which is told as a change.
+                async with asyncio.timeout(None if wake is None or wake <= now else wake - now):
                     await self._changed.wait()
-            except TimeoutError:
-                pass
-        return None
+        return []
 
-    async def _claim(self, chosen: Chosen) -> list[Unit]:
-        """Mark what is about to run. Returns what may: without an outcome still, and of an index that is ours."""
-        jobs = {unit.job: self._backlog.jobs[unit.job] for unit in chosen.units}
-        for unit in chosen.units:
-            jobs[unit.job].running += 1
+    def _take(self, now: float) -> list[Chosen]:
+        chosen: list[Chosen] = []
+        seconds = 0.0
+        room = self._settings.settling_max - self._backlog.count("settling")
+        while room > 0 and len(chosen) < self._settings.claim_batches_max and seconds <= self._settings.claim_seconds:
+            batch = self._backlog.scheduler.take(now)
+            if batch is None:
+                break
+            chosen.append(batch)
+            room -= len(batch.units)
+            seconds += self._expected_seconds(batch)
+        return chosen
+
+    async def _claim(self, chosen: Sequence[Chosen]) -> Sequence[Chosen]:
+        """Mark what is about to run, but for what has an outcome already or is of an index that was lost."""
+        jobs = {unit.job: self._backlog.jobs[unit.job] for batch in chosen for unit in batch.units}
+        for batch in chosen:
+            for unit in batch.units:
+                jobs[unit.job].running += 1
         for job, outcome in zip(jobs.values(), await self._outcomes.lookup(list(jobs)), strict=True):
             if outcome is not None and not job.index.void:
                 job.running = 0
                 self._settler.stored(job, outcome)
         now_ms = self._clock.wall_ms()
-        until_ms = now_ms + int(1000 * self._expected_seconds(jobs[chosen.units[0].job], len(chosen.units)))
+        seconds = self._settings.mark_factor * sum(map(self._expected_seconds, chosen))
+        until_ms = now_ms + int(1000 * max(self._settings.mark_seconds_min, seconds))
         await self._write(
             [job for job in jobs.values() if job.running],
             lambda job: mark(job.lane, job.offset, self._next_mark(job, now_ms, until_ms)),
         )
-        for job in jobs.values():
-            if job.running and job.index.void:
+        return chosen
+
+    def _of_ours(self, units: Sequence[Unit]) -> list[Unit]:
+        """The units that are to run: those whose job was not settled or lost since it was chosen."""
+        ours = []
+        for unit in units:
+            job = self._backlog.jobs.get(unit.job)
+            if job is None or not job.running:
+                continue
+            if job.index.void:
                 job.running = 0
                 self._settler.end(job)
-        return [unit for unit in chosen.units if jobs[unit.job].running]
+            elif job.flaw is None:
+                ours.append(unit)
+            else:
+                job.running -= 1
+                self._settler.end(job)
+        return ours
 
     def _next_mark(self, job: Job, now_ms: int, until_ms: int) -> Mark:
         before = job.index.ledger(job.lane).marks.get(job.offset, Mark("", now_ms, now_ms))
         return before.taken_over(self._incarnation, now_ms, until_ms)
 
-    def _expected_seconds(self, job: Job, pictures: int) -> float:
-        item = job.work.item
+    def _expected_seconds(self, batch: Chosen) -> float:
+        item = self._backlog.jobs[batch.units[0].job].work.item
         assert item is not None, "only what can be read runs"
-        expected = self._expected.get(item.config_hash, item.config.price.gpu_seconds * pictures)
-        return max(self._settings.mark_seconds_min, self._settings.mark_factor * expected)
+        return self._expected.get(batch.config_hash, item.config.price.gpu_seconds * len(batch.units))
 
     async def _execute(self, chosen: Chosen, units: Sequence[Unit]) -> None:
         jobs = list({unit.job: self._backlog.jobs[unit.job] for unit in units}.values())

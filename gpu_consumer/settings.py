@@ -62,6 +62,12 @@ class GpuConsumerSettings(BaseSettings):
     settling_max: Annotated[int, Field(ge=1, le=100_000)] = Field(
         default=256, description="Jobs that ran and are not settled yet; then no batch is started."
     )
+    claim_seconds: Annotated[float, Field(ge=0, le=60)] = Field(
+        default=0.1,
+        description="Batches that are expected to run within so many seconds are marked together, for marking takes "
+        "some 30 ms during which the engine would idle.",
+    )
+    claim_batches_max: Annotated[int, Field(ge=1, le=256)] = Field(default=16, description="Batches marked together.")
     mark_seconds_min: Seconds = Field(
         default=5, description="A mark is believed at least so long after its batch began, by whoever takes over."
     )
