@@ -3,8 +3,10 @@
     python -m tests.benchmarks.pipeline
 
 Everything runs on one broker in one run: the copy loop (its own process, the peer), then admission and one GPU consumer
-as the processes that they are in production, with an engine that takes no time and outcomes on disk; once with the
-plain intake and once with Faust's. Exit status 1 where a bar is missed.
+as the processes that they are in production, with an engine that takes no time and a store in memory where the system
+has one (/dev/shm): a disk that must be waited for at every outcome would be all that is measured. Once with the plain
+intake and once with Faust's. No batch waits to be fuller, so the latency is the pipeline's own. Exit status 1 where a
+bar is missed.
 """
 
 import os
@@ -13,6 +15,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -31,11 +34,12 @@ from tests.fault.waiting import Deadline
 from tests.fault.world import POOL, World, broker, make_world
 
 _COPY_BURST = 20_000
-_BURST = 2_000
+_BURST, _BURSTS = 2_000, 3
 _WARM_UP = 200
 _DRIP_PER_SECOND, _DRIP_SECONDS = 10.0, 12.0
 _RUN_SECONDS = 480.0
 _WAIT_SECONDS = 150.0
+_MEMORY = Path("/dev/shm")
 _NO_LIMIT = Limit(burst=1e9, per_second=1e6)
 
 console = Console(highlight=False, soft_wrap=True)
@@ -63,16 +67,18 @@ def main() -> int:
     """Measure, report, and say by the exit status whether every bar was met."""
     deadline = Deadline(_RUN_SECONDS)
     folder = FOLDER / f"pipeline-{os.getpid()}"
+    store = Path(tempfile.mkdtemp(prefix="promptkiln-bench-", dir=_MEMORY if _MEMORY.is_dir() else None))
     try:
         with broker(folder / "home", console) as bootstrap:
             copy_rate, copy_latency = measure_copy_loop(bootstrap, folder, deadline)
             console.print(f"copy loop: {copy_rate:,.0f} events/s, p50 {copy_latency.p50 * 1000:.0f} ms")
             figures = {}
             for intake in ("plain", "faust"):
-                figures[intake] = measure_pipeline(bootstrap, folder, intake, deadline)
+                figures[intake] = measure_pipeline(bootstrap, folder, store, intake, deadline)
                 console.print(f"{intake}: {figures[intake]}")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(store, ignore_errors=True)
     return 0 if report("pipeline", measures_of(copy_rate, copy_latency, figures), console) else 1
 
 
@@ -93,8 +99,15 @@ def measures_of(copy_rate: float, copy: Latency, figures: Mapping[str, Figures])
         }
     for intake, each in figures.items():
         measures |= {
-            f"{intake}_admission_to_copy": Measure(each.admission_alone / copy_rate, "x", "higher"),
-            f"{intake}_end_to_end_to_copy": Measure(each.together / copy_rate, "x", "higher"),
+            f"{intake}_admission_to_copy": Measure(
+                each.admission_alone / copy_rate, "x", "higher", goal=0.25, bar=0.1, peer="copy loop"
+            ),
+            f"{intake}_end_to_end_to_copy": Measure(
+                each.together / copy_rate, "x", "higher", goal=0.06, bar=0.02, peer="copy loop"
+            ),
+            f"{intake}_p50_to_copy": Measure(
+                each.latency.p50 / copy.p50, "x", "lower", goal=3, bar=8, peer="copy loop"
+            ),
         }
     return measures
 
@@ -122,12 +135,14 @@ def measure_copy_loop(bootstrap: str, folder: Path, deadline: Deadline) -> tuple
             loop.kill()
 
 
-def measure_pipeline(bootstrap: str, folder: Path, intake: str, deadline: Deadline) -> Figures:
+def measure_pipeline(bootstrap: str, folder: Path, store: Path, intake: str, deadline: Deadline) -> Figures:
     """Admission alone, the GPU consumer alone, then both together."""
     settings = {
         "KILN_ADMISSION_SERVICE_INTAKE": intake,
         "KILN_GPU_ENGINE": "instant",
         "KILN_GPU_PRELOAD": "",
+        "KILN_GPU_BATCH_WAIT_SECONDS": "0",
+        "KILN_STORE_URL": (store / intake).as_uri(),
     }
     world = _world(bootstrap, folder, intake, settings)
     catalogue = world.catalogue
@@ -139,14 +154,14 @@ def measure_pipeline(bootstrap: str, folder: Path, intake: str, deadline: Deadli
         _start(admission, bootstrap, catalogue.admission_group, deadline)
         with closing(Watcher(bootstrap, work)) as watcher:
             _burst(publisher, watcher, _WARM_UP, deadline)
-            admission_alone = _burst(publisher, watcher, _BURST, deadline)
+            admission_alone = _bursts(publisher, watcher, deadline)
         with closing(Watcher(bootstrap, results)) as watcher:
             _start(consumer, bootstrap, catalogue.gpu_group(POOL), deadline)
-            watcher.wait(_WARM_UP + _BURST, min(_WAIT_SECONDS, deadline.left))
+            watcher.wait(_WARM_UP + _BURSTS * _BURST, min(_WAIT_SECONDS, deadline.left))
             moments = watcher.moments()
             # Neither the joining nor the first cold batches.
             gpu_alone = (len(moments) - _WARM_UP) / (moments[-1] - moments[_WARM_UP])
-            together = _burst(publisher, watcher, _BURST, deadline)
+            together = _bursts(publisher, watcher, deadline)
             latency = _drip(publisher, watcher, deadline)
     return Figures(admission_alone, gpu_alone, together, latency)
 
@@ -176,6 +191,11 @@ def _start(child: Child, bootstrap: str, group: str, deadline: Deadline) -> None
 
     child.start()
     deadline.wait_for(holds, f"{child.name} to hold partitions", seconds=60)
+
+
+def _bursts(publisher: Publisher, watcher: Watcher, deadline: Deadline) -> float:
+    """The median of a few, for a neighbour of the machine may take one."""
+    return statistics.median(_burst(publisher, watcher, _BURST, deadline) for _ in range(_BURSTS))
 
 
 def _burst(publisher: Publisher, watcher: Watcher, count: int, deadline: Deadline) -> float:

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 ROOT = Path(__file__).parents[2]
+_TABLE_WIDTH = 100
 FOLDER = ROOT / ".kiln" / "bench"
 
 
@@ -51,7 +52,7 @@ def _reaches(value: float, mark: float, better: str) -> bool:
 
 def report(name: str, measures: Mapping[str, Measure], console: Console) -> bool:
     """Print the table, write the file, and say whether every bar was met."""
-    console.print(_table(name, measures))
+    console.print(_table(name, measures), width=max(console.width, _TABLE_WIDTH))
     FOLDER.mkdir(parents=True, exist_ok=True)
     path = FOLDER / f"{name}.json"
     body = {
@@ -70,7 +71,7 @@ def report(name: str, measures: Mapping[str, Measure], console: Console) -> bool
 def _table(name: str, measures: Mapping[str, Measure]) -> Table:
     table = Table(title=f"bench-{name}")
     for heading in ("measure", "value", "unit", "peer", "limit", "goal", ""):
-        table.add_column(heading, justify="right" if heading in {"value", "limit", "goal"} else "left")
+        table.add_column(heading, justify="right" if heading in {"value", "limit", "goal"} else "left", no_wrap=True)
     for each, measure in measures.items():
         sign = "≥" if measure.better == "higher" else "≤"
         limit, goal = (f"{sign} {mark:g}" if mark is not None else "" for mark in (measure.bar, measure.goal))
