@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
+from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from gpu_consumer.backlog import Backlog, Job
@@ -62,6 +63,7 @@ class GpuConsumer:
     ) -> None:
         self._settings = settings
         self._kafka = kafka
+        self._results_partitions = catalogue.requests_partitions
         self._metrics = metrics
         self._clock = clock or Clock()
         self.incarnation = incarnation or uuid4().hex[:12]
@@ -90,6 +92,7 @@ class GpuConsumer:
         self._tasks: asyncio.TaskGroup | None = None
         self._busy: set[asyncio.Task[None]] = set()
         self._taken = 0
+        self._measured: set[TopicPartition] = set()
         self._draining = False
         self._ended = False
         self._broker_trouble: str | None = None
@@ -117,8 +120,8 @@ class GpuConsumer:
                     task.cancel()
         finally:
             self._ended = True
-            # After a clean drain all of this is done; after a crash the successor need not wait for a session time-out.
-            await self._close(self._settings.close_seconds)
+            # After a crash too: the successor need not wait for the session to end.
+            await self._close()
 
     def live(self) -> str | None:
         return self._stuck
@@ -136,6 +139,11 @@ class GpuConsumer:
         if not self._owner.all_open:
             return self._owner.problem or "opening the leases of the partitions just assigned"
         return None
+
+    @property
+    def store_calls(self) -> int:
+        """Calls of the store that have not returned; at the end they may hang up to the store's own deadline."""
+        return self._outcomes.calls
 
     @property
     def idle(self) -> bool:
@@ -174,11 +182,11 @@ class GpuConsumer:
             self._taken += 1
             place = WorkRecord(topic=record.topic, partition=record.partition, offset=record.offset)
             try:
-                work = read_work(record.value, record.headers)
+                work = read_work(record.value, record.headers, self._results_partitions)
             except Undecodable as error:
                 self._spawn(self._settler.dead_letter(index, lane, place, record.key, record.value, str(error)))
                 continue
-            value = record.value if work.item is None else None
+            value = record.value if work.problem is not None else None
             deadline = self._clock.steady_of(work.deadline_ms)
             jobs.append(Job(index, lane, place, work, record.key, value, deadline))
         self._settler.admit(jobs)
@@ -256,14 +264,18 @@ class GpuConsumer:
             return "jobs that are held, or that may be running elsewhere"
         return None
 
-    def _count(self, lag: dict[Any, int]) -> None:
+    def _count(self, lag: dict[TopicPartition, int]) -> None:
         for lane in LANES:
             self._metrics.set("backlog_pictures", self._backlog.pictures(lane), lane=lane)
         self._metrics.set("held_jobs", self._backlog.count("held"))
         self._metrics.set("settling_jobs", self._backlog.count("settling"))
+        for partition in self._measured - lag.keys():
+            lane = self._fetcher.lane_of(partition.topic)
+            self._metrics.forget("lag_records", lane=lane, index=str(partition.partition))
         for partition, records in lag.items():
             lane = self._fetcher.lane_of(partition.topic)
             self._metrics.set("lag_records", records, lane=lane, index=str(partition.partition))
+        self._measured = set(lag)
 
     # The end.
 
@@ -279,13 +291,14 @@ class GpuConsumer:
             settling = set(self._busy)
             await asyncio.wait(settling, timeout=deadline - self._clock.steady(), return_when=asyncio.FIRST_COMPLETED)
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._settings.close_seconds / 2):
+            async with asyncio.timeout(self._settings.close_seconds / 3):
                 await asyncio.gather(*(self._settler.hand_back(index) for index in self._owner.open))
 
-    async def _close(self, seconds: float) -> None:
+    async def _close(self) -> None:
         """Leave the group first: whoever takes over fences us, so the leases need no care."""
-        await self._fetcher.leave(seconds / 2)
+        seconds = self._settings.close_seconds / 3
+        await self._fetcher.leave(seconds)
         with suppress(TimeoutError):
-            async with asyncio.timeout(seconds / 2):
+            async with asyncio.timeout(seconds):
                 await self._owner.close()
         self._outcomes.close()

@@ -65,7 +65,7 @@ class Work:
     problem: str | None = None
 
 
-def read_work(value: bytes | None, headers: Iterable[tuple[str, bytes]]) -> Work:
+def read_work(value: bytes | None, headers: Iterable[tuple[str, bytes]], results_partitions: int) -> Work:
     """Raises Undecodable, for a dead letter, where the record names no job or cannot be read by any version."""
     if value is None:
         raise Undecodable("the work record has no value")
@@ -74,13 +74,19 @@ def read_work(value: bytes | None, headers: Iterable[tuple[str, bytes]]) -> Work
     except UnknownVersion as error:
         return _unknown(value, dict(headers), str(error))
     _check_job_id(item.job_id)
-    problem = None
+    deadline_ms = int(item.deadline.timestamp() * 1000)
+    problem: str | None = None
+    if not 0 <= item.results_partition < results_partitions:
+        problem = (
+            f"its result goes to partition {item.results_partition} and results has {results_partitions} here; "
+            "give every process the same KILN_TOPICS_REQUESTS_PARTITIONS"
+        )
+        return Work(item.job_id, deadline_ms, item, None, problem)
     if item.config_hash != item.config.config_hash:
         problem = (
             f"config {item.config.label} has the hash {item.config_hash[:12]} for admission and "
             f"{item.config.config_hash[:12]} here; run one version of promptkiln"
         )
-    deadline_ms = int(item.deadline.timestamp() * 1000)
     return Work(item.job_id, deadline_ms, item, Names.model_validate(item, from_attributes=True), problem)
 
 

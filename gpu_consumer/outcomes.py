@@ -3,9 +3,9 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gpu_consumer.engine.protocol import Picture
 from gpu_consumer.metrics import GpuMetrics
@@ -26,9 +26,15 @@ class Outcomes:
         self._settings = settings
         self._metrics = metrics
         self._threads = ThreadPoolExecutor(settings.store_threads, "store")
+        self._calls: set[Future[Any]] = set()
         self._up = asyncio.Event()
         self._up.set()
         self.waiting_for: str | None = None
+
+    @property
+    def calls(self) -> int:
+        """Calls that have not returned, those included that nobody waits for any more."""
+        return len(self._calls)
 
     async def available(self) -> None:
         """Return when the last call that ended was answered."""
@@ -69,11 +75,17 @@ class Outcomes:
                 found.append(error)
         return found
 
+    def _submit(self, call: Callable[[], _T]) -> "Future[_T]":
+        future = self._threads.submit(call)
+        self._calls.add(future)
+        future.add_done_callback(self._calls.discard)
+        return future
+
     async def _patiently(self, call: Callable[[], _T]) -> _T:
         wait = self._settings.store_backoff_seconds_min
         while True:
             try:
-                answer = await asyncio.get_running_loop().run_in_executor(self._threads, call)
+                answer = await asyncio.wrap_future(self._submit(call))
             except (StoreUnavailable, StoreRefused) as error:
                 if self.waiting_for is None:
                     _LOG.warning("the store does not answer as it should: %s", error)

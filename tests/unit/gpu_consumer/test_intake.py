@@ -1,0 +1,77 @@
+"""From a record of work to a job, or to a dead letter."""
+
+import json
+
+import pytest
+
+from gpu_consumer.intake import Cursor, Step, read_work
+from schemas.codec import encode
+from schemas.errors import Undecodable
+from tests.unit.gpu_consumer.work import work_item
+
+
+def test_a_hole_is_believed_when_a_seek_has_proven_it() -> None:
+    cursor = Cursor(5)
+    assert [cursor.look(4), cursor.look(5)] == [Step.OLD, Step.NEXT]
+    assert cursor.look(8) is Step.SEEK
+    assert cursor.look(8) is Step.HOLE
+    cursor.next = 9
+    assert cursor.look(12) is Step.SEEK, "another hole needs another proof"
+
+
+def test_a_work_item_is_read_with_its_names_and_deadline() -> None:
+    item = work_item("a", metadata={"k": "v"}, retry_of="b")
+    work = read_work(encode(item), item.headers(), 4)
+    assert work.item == item
+    assert (work.job_id, work.problem) == (item.job_id, None)
+    assert work.deadline_ms == int(item.deadline.timestamp() * 1000)
+    assert work.names is not None
+    assert (work.names.metadata, work.names.retry_of) == ({"k": "v"}, "b")
+
+
+def test_a_newer_version_is_named_by_its_headers() -> None:
+    item = work_item("a")
+    value = json.dumps({"schema_version": 3, "tenant": "blue", "request_id": "a", "results_partition": 2}).encode()
+    work = read_work(value, item.headers(), 4)
+    assert (work.job_id, work.item) == (item.job_id, None)
+    assert work.names is not None
+    assert work.names.results_partition == 2
+    assert "upgrade" in (work.problem or "")
+    assert read_work(b'{"schema_version":3,"who":"blue"}', item.headers(), 4).names is None
+
+
+def test_a_hash_that_differs_here_holds_the_job() -> None:
+    work = read_work(encode(work_item("a", config_hash="0" * 64)), (), 4)
+    assert "one version of promptkiln" in (work.problem or "")
+
+
+def test_a_result_that_has_nowhere_to_go_holds_the_job() -> None:
+    work = read_work(encode(work_item("a", results_partition=4)), (), 4)
+    assert "KILN_TOPICS_REQUESTS_PARTITIONS" in (work.problem or "")
+    assert work.names is None
+
+
+# case KQ-01
+@pytest.mark.parametrize(
+    ("value", "headers"),
+    [
+        (None, ()),
+        (b"\xff", ()),
+        (b"[]", ()),
+        (b'{"job_id":"x"}', ()),
+        (b'{"schema_version":2}', ()),
+        (b'{"schema_version":2}', (("kiln-job", b"../x"), ("kiln-deadline-ms", b"5"))),
+        (b'{"schema_version":2}', (("kiln-job", work_item("a").job_id.encode()), ("kiln-deadline-ms", b"soon"))),
+        (encode(work_item("a")).replace(work_item("a").job_id.encode(), b"../../../etc/passwd"), ()),
+        (encode(work_item("a")).replace(work_item("a").job_id.encode(), work_item("a").job_id.upper().encode()), ()),
+    ],
+)
+def test_what_no_version_can_read_is_undecodable(value: bytes | None, headers: tuple[tuple[str, bytes], ...]) -> None:
+    with pytest.raises(Undecodable):
+        read_work(value, headers, 4)
+
+
+def test_a_deadline_beyond_all_calendars_is_bounded() -> None:
+    item = work_item("a")
+    headers = (("kiln-job", item.job_id.encode()), ("kiln-deadline-ms", b"9" * 30))
+    assert read_work(b'{"schema_version":2}', headers, 4).deadline_ms < 10**15

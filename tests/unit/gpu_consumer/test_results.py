@@ -1,0 +1,60 @@
+"""Results from what a job's batches said."""
+
+from datetime import timedelta
+
+from gpu_consumer import results
+from gpu_consumer.engine.protocol import DeviceInfo, Finished, Picture, Ready
+from gpu_consumer.intake import Names
+from gpu_consumer.store.outcomes import StoredArtifact
+from schemas.codec import encode
+from schemas.result import parse_result
+from tests.unit.gpu_consumer.work import EPOCH, work_item
+
+RAN_ON = results.environment(Ready(DeviceInfo("a card", "GPU-1", 1 << 30), {"torch": "2"}))
+
+
+def finished(number: int, bucket: int = 4) -> Finished:
+    timings = {"denoise": 2.0, "text": 0.5}
+    return Finished(number, (), (), timings, gpu_seconds=3.0, peak_vram_bytes=number, bucket=bucket)
+
+
+def picture(n: int, bucket: int = 4) -> Picture:
+    return Picture(f"k/{n}", b"x", "image/png", "png", 64, 48, bucket, frames=2, duration_seconds=0.25, warnings=("w",))
+
+
+def test_a_success_says_what_was_made_and_how() -> None:
+    item = work_item("a", images=2, retry_of="b", metadata={"k": "v"})
+    run = results.Run(attempt=2)
+    run.add(finished(1), pictures=1, batch_size=4)
+    run.add(finished(2, bucket=2), pictures=1, batch_size=2)
+    stored = [StoredArtifact(f"file:///{n}", "0" * 64, 10 + n) for n in range(2)]
+    made = results.succeeded(item, {1: picture(1), 0: picture(0, bucket=2)}, stored, run, RAN_ON, EPOCH)
+    assert parse_result(encode(made)) == made
+    assert [(each.uri, each.seed, each.bytes) for each in made.artifacts] == [
+        ("file:///0", 7, 10),
+        ("file:///1", 8, 11),
+    ]
+    assert (made.artifacts[0].frames, made.artifacts[0].duration_seconds, made.artifacts[0].warnings) == (
+        2,
+        0.25,
+        ("w",),
+    )
+    assert made.gpu_seconds == 3.0 / 4 + 3.0 / 2
+    assert made.timings == {"denoise": 4.0, "text": 1.0}
+    assert (made.batch_size, made.bucket, made.peak_vram_bytes, made.attempt) == (2, 2, 2, 2)
+    assert (made.config.hash, made.environment.device_uuid) == (item.config_hash, "GPU-1")
+    assert (made.retry_of, made.metadata, made.seed) == ("b", {"k": "v"}, 7)
+
+
+def test_a_failure_says_why() -> None:
+    made = results.failed(work_item("a"), "blank_output", "one colour", results.Run(), RAN_ON, EPOCH)
+    assert parse_result(encode(made)) == made
+    assert (made.status, made.code, made.attempt) == ("failed", "blank_output", 1)
+
+
+def test_an_expiry_needs_only_names() -> None:
+    names = Names(tenant="blue", request_id="a", results_partition=3)
+    deadline_ms = int((EPOCH + timedelta(seconds=1)).timestamp() * 1000)
+    made = results.expired(work_item("a").job_id, names, deadline_ms, "late", 0.5, EPOCH)
+    assert parse_result(encode(made)) == made
+    assert made.deadline == EPOCH + timedelta(seconds=1)
