@@ -67,7 +67,8 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_directory_needs_no_boto3(tmp_path: Path) -> None:
     code = (
-        "import sys; from gpu_consumer.store.base import *; from gpu_consumer.store.choice import *; import gpu_consumer.store.outcomes; "
+        "import sys; from gpu_consumer.store.base import *; from gpu_consumer.store.choice import *; "
+        "import gpu_consumer.store.outcomes; "
         "s = StoreSettings(); open_store(s.url, s).probe(); assert 'boto3' not in sys.modules"
     )
     environment = os.environ | {"KILN_STORE_URL": tmp_path.as_uri()}
