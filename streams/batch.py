@@ -16,6 +16,7 @@ from schemas.dead_letter import dead_letter_headers
 from schemas.decision import Decision
 from schemas.names import request_name
 from schemas.topics import RECORD_BYTES_MAX, REQUEST_BYTES_MAX, Catalogue
+from streams.kafka.batches import HEADER_UNREADABLE
 from streams.kafka.lease import Output, Transaction
 from streams.metrics import AdmissionMetrics
 from streams.results import Result
@@ -63,7 +64,7 @@ def build_batch(
     outputs: list[Output] = []
     batch = Batch(transaction=Transaction((), {}))
     for arrival in arrivals:
-        verdict = decide(arrival, state, world, now_ms)
+        verdict = _unreadable(arrival, state, now_ms) or decide(arrival, state, world, now_ms)
         match verdict:
             case Decided(decision=decision, result=result):
                 outputs.append(
@@ -95,6 +96,16 @@ def build_batch(
         batch.results += 1
     batch.transaction = progress(state, world.catalogue, outputs)
     return batch
+
+
+def _unreadable(arrival: Arrival, state: State, now_ms: int) -> DeadLetter | None:
+    """Of a record that is not what its producer meant nothing is believed, its name included."""
+    why = next((value or b"" for name, value in arrival.headers if name == HEADER_UNREADABLE), None)
+    if why is None:
+        return None
+    return DeadLetter(
+        "malformed", why.decode("utf-8", "replace"), clock_ms=state.clock_after(arrival.appended_ms, now_ms)
+    )
 
 
 def progress(state: State, catalogue: Catalogue, outputs: Sequence[Output] = ()) -> Transaction:

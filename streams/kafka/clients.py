@@ -11,11 +11,15 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.consumer import fetcher
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.errors import ProducerClosed
 from aiokafka.partitioner import DefaultPartitioner
 
+from streams.kafka.batches import Batches
 from streams.kafka.settings import KafkaSettings
+
+fetcher.MemoryRecords = Batches  # the client has no setting for it, and its own raises for ever at some records
 
 _LOG = logging.getLogger(__name__)
 _ABANDON_SECONDS = 1.0  # closing sockets that nobody waits for any more; no answer of a broker is needed
