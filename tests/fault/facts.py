@@ -47,6 +47,10 @@ def summarise(
         "second_attempts": sum(event.get("attempt", 1) > 1 for event in ran),
         "mean_batch_size": round(sum(event.get("batch_size", 0) for event in ran) / len(ran), 2) if ran else None,
         "gpu_seconds": round(sum(event.get("gpu_seconds", 0.0) for event in ran), 2),
+        # A job's former runs are not booked anywhere; each was at most as long as its last one.
+        "gpu_seconds_wasted_at_most": round(
+            sum(event.get("gpu_seconds", 0.0) * (event.get("attempt", 1) - 1) for event in ran), 2
+        ),
         "artifacts_verified": sum(len(event.get("artifacts", [])) for event in ran),
         "fed_seconds": round(deeds.fed_seconds, 1),
         "drained_seconds": round(deeds.drained_seconds, 1),

@@ -33,6 +33,7 @@ from tests.fault.world import MODELS, ROOT, SESSION_SECONDS, World, broker, ensu
 HOME = ROOT / ".kiln" / "fault"
 _PROCESSES = 2  # of each kind
 _ROUND_SECONDS = 480.0
+_MORE_STEPS = 6
 
 console = Console(highlight=False, soft_wrap=True)
 
@@ -71,7 +72,7 @@ def run_round(seed: int, bootstrap: str, options: argparse.Namespace) -> dict[st
     folder = HOME / prefix
     console.print(f"SEED={seed}  folder {folder}")
     settings = engine_settings(options.engine) | {"KILN_ADMISSION_SERVICE_INTAKE": options.intake}
-    world = make_world(folder, bootstrap, prefix=prefix, limits=LIMITS, settings=settings)
+    world = make_world(folder, bootstrap, prefix=prefix, limits=LIMITS, settings=settings, more_steps=_MORE_STEPS)
     plan = make_plan(seed, requests=options.requests, processes=_PROCESSES, session_seconds=SESSION_SECONDS)
     (folder / "plan.jsonl").write_text(describe(plan), encoding="utf-8")
     children = {(kind, i): world.child(kind, i, {}) for kind in Kind for i in range(_PROCESSES)}

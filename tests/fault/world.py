@@ -16,7 +16,7 @@ from rich.console import Console
 
 from infra.broker import server
 from infra.broker.settings import BrokerSettings
-from schemas.catalogue import load_configs
+from schemas.catalogue import load_configs, write_lock
 from schemas.pools import Pool, Pools
 from schemas.request import LANES
 from schemas.topics import Catalogue, TopicSettings
@@ -32,6 +32,7 @@ MODELS = ROOT / ".kiln" / "models"
 SESSION_SECONDS = 3.0
 _REQUESTS_PARTITIONS = 4
 _WORK_PARTITIONS = 4
+_QUICK_STEPS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +95,17 @@ def broker(home: Path, console: Console) -> Iterator[str]:
 
 
 def make_world(
-    folder: Path, bootstrap: str, *, prefix: str, limits: Mapping[str, Limit], settings: Mapping[str, str]
+    folder: Path,
+    bootstrap: str,
+    *,
+    prefix: str,
+    limits: Mapping[str, Limit],
+    settings: Mapping[str, str],
+    more_steps: int = 1,
 ) -> World:
-    """Write the declarations of a small deployment into `folder` and create its topics."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write the declarations of a small deployment into `folder` and create its topics. All configurations but the
+    quickest get `more_steps` times the steps of the tiny ones, so that a blow finds a batch that runs."""
+    _write_configs(folder / "configs", more_steps)
     pool = Pool(
         gpu_product="cpu", vram_bytes=2 << 30, price_usd_per_hour=0, replicas_max=2, partitions=_WORK_PARTITIONS
     )
@@ -109,7 +117,7 @@ def make_world(
         **os.environ,
         MARK: prefix,
         "KILN_HOME": str(folder / "home"),
-        "KILN_CONFIGS": str(ROOT / "infra" / "configs"),
+        "KILN_CONFIGS": str(folder / "configs"),
         "KILN_POOLS": str(folder / "pools.yaml"),
         "KILN_TENANTS": str(folder / "tenants.yaml"),
         "KILN_TOPICS_PREFIX": prefix,
@@ -138,6 +146,16 @@ def ensure_tiny_models(folder: Path) -> None:
         if subprocess.run(verify, check=False, capture_output=True).returncode != 0:
             subprocess.run([kiln, "models", "make-tiny", str(folder)], check=True, capture_output=True)
             return
+
+
+def _write_configs(folder: Path, more_steps: int) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in (ROOT / "infra" / "configs").glob("*.yaml"):
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+        for version in config["versions"].values():
+            version["steps"] *= more_steps if version["steps"] > _QUICK_STEPS else 1
+        (folder / path.name).write_text(yaml.safe_dump(config), encoding="utf-8")
+    write_lock(load_configs(folder), folder)
 
 
 def free_port() -> int:
