@@ -1,9 +1,10 @@
 """Record batches as they stand in a log, also where the client's own decoder gives up.
 
-A broker checks that a batch is long enough and its checksum right. It does not look at header names, at offsets inside
-an uncompressed batch, or at what follows a compressed stream. The decoder raises there, and the consumer raises the
-same for ever: one record of one producer would hold its partition (cases KQ-01, KQ-02). So what it cannot read is read
-here, forgivingly, and says so in a header; nothing of a log is left out.
+A broker checks a batch's checksum and the lengths in it. It does not look at header names, at places inside an
+uncompressed batch, or at what follows a compressed stream. The client's decoder raises at some of these, at every try:
+one record of one producer would end every process that reads its partition (cases KQ-01, KQ-02). It believes the
+places, so a reader would jump ahead of records not sent yet. What is not as it should be is read here instead,
+forgivingly, and says so in a header; no offset of a log is left out.
 """
 
 from collections.abc import Iterator
@@ -47,7 +48,7 @@ class Batches:
 
 
 class _Batch:
-    """A batch whose iteration never raises and gives each of its offsets a record at most."""
+    """A batch whose iteration raises for want of memory only, and gives each of its offsets one record at most."""
 
     def __init__(self, data: memoryview) -> None:
         self._data = data
