@@ -11,9 +11,6 @@ from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
-from aiokafka import TopicPartition
-from aiokafka.errors import KafkaError
-
 from gpu_consumer.backlog import Backlog, Job
 from gpu_consumer.clock import Clock
 from gpu_consumer.engine.protocol import Engine, Ready
@@ -23,27 +20,22 @@ from gpu_consumer.intake import read_work
 from gpu_consumer.metrics import GpuMetrics
 from gpu_consumer.outcomes import Outcomes
 from gpu_consumer.owner import Owner
-from gpu_consumer.progress import ProgressWatch
 from gpu_consumer.results import environment
 from gpu_consumer.runner import Runner
 from gpu_consumer.scheduler import Scheduler
 from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.settle import Settler
 from gpu_consumer.store.outcomes import OutcomeStore
+from gpu_consumer.watch import Watch
 from schemas.errors import Undecodable
 from schemas.outcome import WorkRecord
-from schemas.request import LANES, Lane
+from schemas.request import Lane
 from schemas.topics import Catalogue
 from streams.kafka.errors import LeaseVoid
 from streams.kafka.log import Record
 from streams.kafka.settings import KafkaSettings
 
 _LOG = logging.getLogger(__name__)
-_WATCH_SECONDS_MAX = 5.0
-
-
-class NoProgress(Exception):
-    """There is work, nothing to wait for, and nothing moves. End the process: its client may be dead."""
 
 
 class GpuConsumer:
@@ -62,7 +54,6 @@ class GpuConsumer:
         clock: Clock | None = None,
     ) -> None:
         self._settings = settings
-        self._kafka = kafka
         self._results_partitions = catalogue.requests_partitions
         self._metrics = metrics
         self._clock = clock or Clock()
@@ -89,14 +80,14 @@ class GpuConsumer:
             is_live_member=self._fetcher.is_live_member, open_seconds_max=settings.reopen_seconds_max,
             spawn=self._spawn, adopted=self._fetcher.place, lost=self._settler.drop,
         )  # fmt: skip
+        self._watch = Watch(
+            settings, kafka, self._fetcher, self._owner, self._backlog, self._runner, self._outcomes, metrics,
+            self._clock,
+        )  # fmt: skip
         self._tasks: asyncio.TaskGroup | None = None
         self._busy: set[asyncio.Task[None]] = set()
-        self._taken = 0
-        self._measured: set[TopicPartition] = set()
         self._draining = False
         self._ended = False
-        self._broker_trouble: str | None = None
-        self._stuck: str | None = None
 
     async def run(self, ready: Ready, stop: asyncio.Event) -> None:
         """Join the group and work until `stop` is set; then drain, within settings.grace_seconds.
@@ -110,7 +101,7 @@ class GpuConsumer:
                 loops = [
                     self._tasks.create_task(self._fetcher.run(), name="fetch"),
                     self._tasks.create_task(self._expire(), name="expire"),
-                    self._tasks.create_task(self._watch(), name="watch"),
+                    self._tasks.create_task(self._watch.run(), name="watch"),
                 ]
                 running = self._tasks.create_task(self._runner.run(), name="run")
                 await stop.wait()
@@ -124,16 +115,14 @@ class GpuConsumer:
             await self._close()
 
     def live(self) -> str | None:
-        return self._stuck
+        return self._watch.stuck
 
     def ready(self) -> str | None:
         """What a person has to know before sending more work here, or None."""
         if self._draining:
             return "draining"
-        if self._stuck is not None:
-            return self._stuck
-        if (wait := self._waiting_for()) is not None:
-            return wait
+        if (wrong := self._watch.stuck or self._watch.waiting_for()) is not None:
+            return wrong
         if problems := self._backlog.problems():
             return f"{len(problems)} jobs are held: {problems[0]}"
         if not self._owner.all_open:
@@ -179,7 +168,6 @@ class GpuConsumer:
     def _take(self, index: Index, lane: Lane, records: Sequence[Record]) -> None:
         jobs = []
         for record in records:
-            self._taken += 1
             place = WorkRecord(topic=record.topic, partition=record.partition, offset=record.offset)
             try:
                 work = read_work(record.value, record.headers, self._results_partitions)
@@ -214,68 +202,6 @@ class GpuConsumer:
             with suppress(TimeoutError):
                 async with asyncio.timeout(None if due is None else max(0.0, due - now)):
                     await self._deadlines.wait()
-
-    async def _watch(self) -> None:
-        """Liveness is progress. Raises NoProgress."""
-        timeout = self._settings.progress_timeout_seconds
-        watch = ProgressWatch(timeout, self._clock.steady())
-        period = min(_WATCH_SECONDS_MAX, timeout / 4)
-        while True:
-            await asyncio.sleep(period)
-            try:
-                async with asyncio.timeout(self._kafka.request_timeout_ms / 1000):
-                    lag = await self._fetcher.lag()
-            except (TimeoutError, KafkaError) as error:
-                self._broker_trouble = f"the broker: {error!r}"
-                lag = {}
-            else:
-                self._broker_trouble = None
-            self._count(lag)
-            position = (self._taken, self._watermarks())
-            self._stuck = watch.look(
-                self._clock.steady(),
-                position,
-                lag=sum(lag.values()) + len(self._backlog.jobs),
-                busy=bool(self._runner.running or self._backlog.count("settling")),
-                waiting_for=self._waiting_for() or self._planned_wait(),
-            )
-            if self._stuck is not None:
-                raise NoProgress(self._stuck)
-
-    def _watermarks(self) -> tuple[int, ...]:
-        return tuple(index.ledger(lane).watermark for index in self._owner.open for lane in LANES)
-
-    def _waiting_for(self) -> str | None:
-        """A wait that is nobody's fault here."""
-        restarting = self._runner.restarting
-        return (
-            self._outcomes.waiting_for
-            or self._fetcher.trouble
-            or self._broker_trouble
-            or (f"the engine is starting again: {restarting}" if restarting else None)
-        )
-
-    def _planned_wait(self) -> str | None:
-        now = self._clock.steady()
-        wake = self._backlog.scheduler.next_batch(now)
-        if wake is not None and wake > now:
-            return "pictures that wait for their batch"
-        if self._backlog.count("held"):
-            return "jobs that are held, or that may be running elsewhere"
-        return None
-
-    def _count(self, lag: dict[TopicPartition, int]) -> None:
-        for lane in LANES:
-            self._metrics.set("backlog_pictures", self._backlog.pictures(lane), lane=lane)
-        self._metrics.set("held_jobs", self._backlog.count("held"))
-        self._metrics.set("settling_jobs", self._backlog.count("settling"))
-        for partition in self._measured - lag.keys():
-            lane = self._fetcher.lane_of(partition.topic)
-            self._metrics.forget("lag_records", lane=lane, index=str(partition.partition))
-        for partition, records in lag.items():
-            lane = self._fetcher.lane_of(partition.topic)
-            self._metrics.set("lag_records", records, lane=lane, index=str(partition.partition))
-        self._measured = set(lag)
 
     # The end.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from aiokafka.errors import KafkaError
 
-from gpu_consumer.consumer import GpuConsumer, NoProgress
+from gpu_consumer.consumer import GpuConsumer
 from gpu_consumer.engine.instant import InstantEngine
 from gpu_consumer.engine.process import EngineProcess
 from gpu_consumer.engine.protocol import Engine, EngineDied, Ready
@@ -18,6 +18,7 @@ from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.store.base import StoreSettings, StoreUnavailable
 from gpu_consumer.store.choice import open_store
 from gpu_consumer.store.outcomes import OutcomeStore
+from gpu_consumer.watch import NoProgress
 from schemas.catalogue import DEFAULT_CHANNEL, ConfigCatalogue, ConfigProblem
 from schemas.config import GenerationConfig
 from schemas.errors import CatalogueError, CommandError

@@ -11,7 +11,6 @@ import pytest
 from aiokafka import TopicPartition
 
 from gpu_consumer import results
-from gpu_consumer.consumer import NoProgress
 from gpu_consumer.engine.protocol import Batch, DeviceInfo, Finished, Ready
 from gpu_consumer.index import Change, Index
 from gpu_consumer.intake import Names
@@ -20,6 +19,7 @@ from gpu_consumer.models.digests import ModelUnavailable
 from gpu_consumer.runner import EngineUnusable
 from gpu_consumer.store.base import StoreUnavailable
 from gpu_consumer.store.outcomes import OutcomeStore
+from gpu_consumer.watch import NoProgress
 from schemas.codec import encode
 from schemas.outcome import Outcome, WorkRecord
 from schemas.request import LANES

@@ -1,0 +1,120 @@
+"""Looks at the consumer from outside every few seconds: its lag, what it waits for, and whether anything moves."""
+
+import asyncio
+
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError
+
+from gpu_consumer.backlog import Backlog
+from gpu_consumer.clock import Clock
+from gpu_consumer.fetcher import Fetcher
+from gpu_consumer.metrics import GpuMetrics
+from gpu_consumer.outcomes import Outcomes
+from gpu_consumer.owner import Owner
+from gpu_consumer.progress import ProgressWatch
+from gpu_consumer.runner import Runner
+from gpu_consumer.settings import GpuConsumerSettings
+from schemas.request import LANES
+from streams.kafka.settings import KafkaSettings
+
+_PERIOD_SECONDS_MAX = 5.0
+
+
+class NoProgress(Exception):
+    """There is work, nothing to wait for, and nothing moves. End the process: its client may be dead."""
+
+
+class Watch:
+    """For one task: `run`. `stuck` is what /livez says."""
+
+    def __init__(
+        self,
+        settings: GpuConsumerSettings,
+        kafka: KafkaSettings,
+        fetcher: Fetcher,
+        owner: Owner,
+        backlog: Backlog,
+        runner: Runner,
+        outcomes: Outcomes,
+        metrics: GpuMetrics,
+        clock: Clock,
+    ) -> None:
+        self._timeout_seconds = settings.progress_timeout_seconds
+        self._request_seconds = kafka.request_timeout_ms / 1000
+        self._fetcher = fetcher
+        self._owner = owner
+        self._backlog = backlog
+        self._runner = runner
+        self._outcomes = outcomes
+        self._metrics = metrics
+        self._clock = clock
+        self._measured: set[TopicPartition] = set()
+        self._broker_trouble: str | None = None
+        self.stuck: str | None = None
+
+    async def run(self) -> None:
+        """Raises NoProgress."""
+        progress = ProgressWatch(self._timeout_seconds, self._clock.steady())
+        while True:
+            await asyncio.sleep(min(_PERIOD_SECONDS_MAX, self._timeout_seconds / 4))
+            lag = await self._ask_for_lag()
+            self._count(lag)
+            self.stuck = progress.look(
+                self._clock.steady(),
+                self._position(),
+                lag=sum(lag.values()) + len(self._backlog.jobs),
+                busy=bool(self._runner.running or self._backlog.count("settling")),
+                waiting_for=self.waiting_for() or self._planned_wait(),
+            )
+            if self.stuck is not None:
+                raise NoProgress(self.stuck)
+
+    def waiting_for(self) -> str | None:
+        """A wait that is nobody's fault here, and that a person should know of."""
+        restarting = self._runner.restarting
+        return (
+            self._outcomes.waiting_for
+            or self._fetcher.trouble
+            or self._broker_trouble
+            or (f"the engine is starting again: {restarting}" if restarting else None)
+        )
+
+    def _planned_wait(self) -> str | None:
+        now = self._clock.steady()
+        wake = self._backlog.scheduler.next_batch(now)
+        if wake is not None and wake > now:
+            return "pictures that wait for their batch"
+        if self._backlog.count("held"):
+            return "jobs that are held, or that may be running elsewhere"
+        return None
+
+    async def _ask_for_lag(self) -> dict[TopicPartition, int]:
+        try:
+            async with asyncio.timeout(self._request_seconds):
+                lag = await self._fetcher.lag()
+        except (TimeoutError, KafkaError) as error:
+            self._broker_trouble = f"the broker: {error!r}"
+            return {}
+        self._broker_trouble = None
+        return lag
+
+    def _position(self) -> tuple[tuple[int, int, int], ...]:
+        """Changes with everything that is taken or finished."""
+        return tuple(
+            (index.number, index.next(lane), index.ledger(lane).watermark)
+            for index in self._owner.open
+            for lane in LANES
+        )
+
+    def _count(self, lag: dict[TopicPartition, int]) -> None:
+        for lane in LANES:
+            self._metrics.set("backlog_pictures", self._backlog.pictures(lane), lane=lane)
+        self._metrics.set("held_jobs", self._backlog.count("held"))
+        self._metrics.set("settling_jobs", self._backlog.count("settling"))
+        for partition in self._measured - lag.keys():
+            lane = self._fetcher.lane_of(partition.topic)
+            self._metrics.forget("lag_records", lane=lane, index=str(partition.partition))
+        for partition, records in lag.items():
+            lane = self._fetcher.lane_of(partition.topic)
+            self._metrics.set("lag_records", records, lane=lane, index=str(partition.partition))
+        self._measured = set(lag)
