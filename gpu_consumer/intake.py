@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from schemas.codec import decode_object
 from schemas.errors import Undecodable, UnknownVersion
 from schemas.work import HEADER_DEADLINE_MS, HEADER_JOB, WorkItem, decode_work
+from streams.kafka.batches import HEADER_UNREADABLE
 
 _DEADLINE_MS_MAX = 253_402_300_799_000  # the year 9999, beyond which no datetime goes
 
@@ -67,12 +68,15 @@ class Work:
 
 def read_work(value: bytes | None, headers: Iterable[tuple[str, bytes]], results_partitions: int) -> Work:
     """Raises Undecodable, for a dead letter, where the record names no job or cannot be read by any version."""
+    headers = dict(headers)
+    if (unreadable := headers.get(HEADER_UNREADABLE)) is not None:
+        raise Undecodable(f"the work record is not what was sent: {unreadable.decode('utf-8', 'replace')}")
     if value is None:
         raise Undecodable("the work record has no value")
     try:
         item = decode_work(value)
     except UnknownVersion as error:
-        return _unknown(value, dict(headers), str(error))
+        return _unknown(value, headers, str(error))
     _check_job_id(item.job_id)
     deadline_ms = int(item.deadline.timestamp() * 1000)
     problem: str | None = None

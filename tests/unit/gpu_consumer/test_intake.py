@@ -57,6 +57,7 @@ def test_a_result_that_has_nowhere_to_go_holds_the_job() -> None:
     [
         (None, ()),
         (b"\xff", ()),
+        (encode(work_item("a")), (("kiln-unreadable", b"its batch is damaged"),)),
         (b"[]", ()),
         (b'{"job_id":"x"}', ()),
         (b'{"schema_version":2}', ()),
