@@ -68,15 +68,15 @@ class Work:
 
 def read_work(value: bytes | None, headers: Iterable[tuple[str, bytes]], results_partitions: int) -> Work:
     """Raises Undecodable, for a dead letter, where the record names no job or cannot be read by any version."""
-    headers = dict(headers)
-    if (unreadable := headers.get(HEADER_UNREADABLE)) is not None:
+    named = dict(headers)
+    if (unreadable := named.get(HEADER_UNREADABLE)) is not None:
         raise Undecodable(f"the work record is not what was sent: {unreadable.decode('utf-8', 'replace')}")
     if value is None:
         raise Undecodable("the work record has no value")
     try:
         item = decode_work(value)
     except UnknownVersion as error:
-        return _unknown(value, headers, str(error))
+        return _unknown(value, named, str(error))
     _check_job_id(item.job_id)
     deadline_ms = int(item.deadline.timestamp() * 1000)
     problem: str | None = None
