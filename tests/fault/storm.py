@@ -18,6 +18,7 @@ from tests.fault.world import SESSION_SECONDS, World
 _READY_SECONDS = 120.0
 _STOP_SECONDS = 40.0
 _QUIET_SECONDS = 2.0
+_LOST_SECONDS = 45.0  # without lag and without an end: beyond the longest wait for another consumer's mark
 _RESTART_SECONDS = 0.5
 _DEATHS_MAX = 5
 
@@ -80,18 +81,15 @@ class Storm:
 
     def settle(self, ended: Callable[[], int], wanted: int) -> dict[str, int]:
         """Wait until `wanted` requests have ended and both groups lag 0, and stay there. Returns the lags; raises
-        nothing where the time runs out, for the checker then says what is missing."""
+        nothing where the time runs out or all hope is gone, for the checker then says what is missing."""
         started = time.monotonic()
-        quiet_since: float | None = None
+        before, since = -1, started
         while self._deadline.left > 0:
             self._tend()
-            lags = self.lags()
-            now = time.monotonic()
-            if any(lags.values()) or ended() < wanted:
-                quiet_since = None
-            elif quiet_since is None:
-                quiet_since = now
-            elif now - quiet_since > _QUIET_SECONDS:
+            now, count, lag = time.monotonic(), ended(), sum(self.lags().values())
+            if lag or count != before:
+                before, since = count, now
+            if now - since > (_QUIET_SECONDS if count >= wanted else _LOST_SECONDS):
                 break
             time.sleep(0.25)
         self.deeds.drained_seconds = time.monotonic() - started
