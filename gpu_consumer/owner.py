@@ -137,7 +137,7 @@ class Owner:
             return False
         if index.number not in self._assigned:
             await index.close()
-            return True
+            return False  # it may have come back while this one was closed
         self.problem = None
         self._metrics.count("lease_openings_total", index=str(index.number))
         self._metrics.observe("lease_open_seconds", index.opened_seconds)
