@@ -1,4 +1,4 @@
-"""kiln models: write the tiny ones, and say or check what a folder holds."""
+"""kiln models: write the tiny ones and the one that draws shapes, and say or check what a folder holds."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,7 +7,9 @@ import typer
 
 from gpu_consumer.models.digests import ModelUnavailable, model_digest, verify
 
-app = typer.Typer(help="Model folders: make the tiny ones, name and verify their content.", no_args_is_help=True)
+app = typer.Typer(
+    help="Model folders: make, add and train the small ones, name and verify their content.", no_args_is_help=True
+)
 
 Directory = Annotated[
     Path, typer.Argument(help="The models directory; created if it is not there.", show_default=False)
@@ -28,6 +30,33 @@ def make_tiny_models(directory: Directory) -> None:
 
     for name, digest in make_tiny(directory).items():
         typer.echo(f"{digest}  {directory / name}")
+
+
+@app.command("add-shapes")
+def add_shapes_model(directory: Directory) -> None:
+    """Copy the small SD 1.5 that draws coloured shapes, trained already, into a models directory."""
+    from gpu_consumer.models.shapes.kept import NAME, add_shapes
+
+    try:
+        typer.echo(f"{add_shapes(directory)}  {directory / NAME}")
+    except ModelUnavailable as error:
+        raise _fail(error) from error
+
+
+@app.command("train-shapes")
+def train_shapes_model(
+    directory: Directory,
+    seed: Annotated[int, typer.Option(min=0, help="Of the lessons, the first weights and the noise.")] = 0,
+) -> None:
+    """Train that model from nothing, on pictures drawn in code: about an hour on two cores.
+
+    Stopped, it goes on from its last checkpoint when started again.
+    """
+    from gpu_consumer.models.shapes.kept import NAME
+    from gpu_consumer.models.shapes.train import Plan, train_shapes
+
+    digest = train_shapes(directory, Plan(seed=seed), typer.echo)
+    typer.echo(f"{digest}  {directory / NAME}")
 
 
 @app.command("digest")

@@ -166,7 +166,7 @@ TINY: Mapping[str, Callable[[], Any]] = {
 }
 
 
-def _normalise(folder: Path) -> None:
+def normalise(folder: Path) -> None:
     """Take out of the JSON what says where and with which release it was written; the rest in one spelling."""
     for path in folder.rglob("*.json"):
         body = json.loads(path.read_text("utf-8"))
@@ -190,7 +190,7 @@ def make_tiny(directory: Path) -> dict[str, str]:
         with tempfile.TemporaryDirectory(prefix=f".{name}.", dir=directory) as scratch:
             made = Path(scratch) / name
             build().save_pretrained(made, safe_serialization=True)
-            _normalise(made)
+            normalise(made)
             digests[name] = model_digest(made)
             place = directory / name
             if place.exists() and model_digest(place) != digests[name]:

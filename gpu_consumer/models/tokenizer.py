@@ -19,7 +19,7 @@ _WORDS = """
 """
 
 
-def _byte_alphabet() -> list[str]:
+def byte_alphabet() -> list[str]:
     """The printable stand-ins for bytes of byte-level BPE (GPT-2's table): itself if printable, else from 256 on."""
     printable = {*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)}
     shifted = [byte for byte in range(256) if byte not in printable]
@@ -41,7 +41,7 @@ def clip_tokenizer() -> Any:
     """A transformers CLIPTokenizer with 256 bytes, 256 word ends, the merges and two specials, in that order."""
     from transformers import CLIPTokenizer
 
-    alphabet = _byte_alphabet()
+    alphabet = byte_alphabet()
     merges = _merges()
     symbols = [*alphabet, *(symbol + WORD_END for symbol in alphabet), *(left + right for left, right in merges)]
     vocabulary = {symbol: number for number, symbol in enumerate([*dict.fromkeys(symbols), START, END])}
