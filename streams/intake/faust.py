@@ -8,8 +8,10 @@ every other default set. Its agent only feeds the owners.
 
 import asyncio
 import logging
+import os
 import tempfile
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import faust
@@ -27,6 +29,9 @@ from streams.kafka.settings import KafkaSettings
 
 log = logging.getLogger(__name__)
 
+# Faust wants a folder and makes it; without tables nothing is written there, so one serves every process of a user.
+_FOLDER = Path(tempfile.gettempdir()) / f"kiln-faust-{os.getuid()}"
+
 
 class FaustIntake:
     """One Faust app, started and stopped in our own event loop: no Worker, no web server, no signal handlers."""
@@ -39,14 +44,13 @@ class FaustIntake:
 
     async def run(self, handler: IntakeHandler) -> None:
         """Raises IntakeFailed, with Faust's own reason as the cause, where the app crashed."""
-        with tempfile.TemporaryDirectory(prefix="kiln-faust-") as folder:  # Faust wants one; nothing is written
-            app = self._app = _make_app(self._kafka, self._group, folder)
-            _feed(app, self._topic, handler)
-            try:
-                await app.start()
-                await app.wait_until_stopped()
-            finally:
-                await app.stop()
+        app = self._app = _make_app(self._kafka, self._group)
+        _feed(app, self._topic, handler)
+        try:
+            await app.start()
+            await app.wait_until_stopped()
+        finally:
+            await app.stop()
         if app.crash_reason is not None:
             raise IntakeFailed(f"Faust crashed: {app.crash_reason!r}; start admission again") from app.crash_reason
 
@@ -64,12 +68,12 @@ class FaustIntake:
             await self._app.stop()
 
 
-def _make_app(kafka: KafkaSettings, group: str, folder: str) -> Any:
+def _make_app(kafka: KafkaSettings, group: str) -> Any:
     url = URL(f"kafka://{kafka.bootstrap_servers.split(',')[0]}")  # for Faust's own logs: we make the clients
     app = faust.App(
         group,
         broker=url,
-        datadir=folder,
+        datadir=_FOLDER,
         store="memory://",
         web_enabled=False,
         topic_allow_declare=False,
