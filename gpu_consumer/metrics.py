@@ -1,23 +1,6 @@
-"""Every metric of a GPU consumer: one typed list, and the object through which the consumer counts."""
+"""Every metric of a GPU consumer: one typed list."""
 
-from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Literal
-
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """One metric as it is exposed; `meaning` is its help text."""
-
-    name: str
-    kind: Literal["counter", "gauge", "histogram"]
-    unit: str
-    meaning: str
-    labels: tuple[str, ...] = ()
-    buckets: tuple[float, ...] = ()
-
+from streams.metric import Collectors, Metric
 
 # From a transaction (6 ms, measured) to an hour of video.
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600)
@@ -82,37 +65,8 @@ METRICS: tuple[Metric, ...] = (
 )
 
 
-class GpuMetrics:
-    """The list above as live collectors of one registry. The methods take names without their common prefix."""
+class GpuMetrics(Collectors):
+    """The list above, live."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        self._collectors = {metric.name.removeprefix(PREFIX): self._make(metric) for metric in METRICS}
-
-    def _make(self, metric: Metric) -> Any:
-        arguments = (metric.name, f"{metric.meaning} Unit: {metric.unit}.", metric.labels)
-        match metric.kind:
-            case "counter":
-                return Counter(*arguments, registry=self.registry)
-            case "gauge":
-                return Gauge(*arguments, registry=self.registry)
-            case "histogram":
-                return Histogram(*arguments, registry=self.registry, buckets=metric.buckets)
-
-    def count(self, name: str, amount: float = 1, **labels: str) -> None:
-        self._of(name, labels).inc(amount)
-
-    def set(self, name: str, value: float, **labels: str) -> None:
-        self._of(name, labels).set(value)
-
-    def observe(self, name: str, value: float, **labels: str) -> None:
-        self._of(name, labels).observe(value)
-
-    def forget(self, name: str, **labels: str) -> None:
-        """Stop exposing a series: a partition that left must not freeze at its last value."""
-        with suppress(KeyError):
-            self._collectors[name].remove(*labels.values())
-
-    def _of(self, name: str, labels: dict[str, str]) -> Any:
-        collector = self._collectors[name]
-        return collector.labels(**labels) if labels else collector
+        super().__init__(PREFIX, METRICS)

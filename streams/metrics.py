@@ -1,26 +1,6 @@
-"""Every metric of admission: one typed list, and the object through which the service counts.
+"""Every metric of admission: one typed list."""
 
-Names follow Prometheus: base units, `_total` on counters. Nothing is measured that is not in the list.
-"""
-
-from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Literal
-
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """One metric as it is exposed; `meaning` is its help text."""
-
-    name: str
-    kind: Literal["counter", "gauge", "histogram"]
-    unit: str
-    meaning: str
-    labels: tuple[str, ...] = ()
-    buckets: tuple[float, ...] = ()
-
+from streams.metric import Collectors, Metric
 
 # From one record (a cycle of 6 ms, measured) to a broker that answers after its own time-outs.
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -68,39 +48,14 @@ METRICS: tuple[Metric, ...] = (
 )  # fmt: skip
 
 
-class AdmissionMetrics:
-    """The list above as live collectors of one registry. The methods take names without their common prefix."""
+class AdmissionMetrics(Collectors):
+    """The list above, live."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        self._collectors = {metric.name.removeprefix(PREFIX): self._make(metric) for metric in METRICS}
-
-    def _make(self, metric: Metric) -> Any:
-        arguments = (metric.name, f"{metric.meaning} Unit: {metric.unit}.", metric.labels)
-        match metric.kind:
-            case "counter":
-                return Counter(*arguments, registry=self.registry)
-            case "gauge":
-                return Gauge(*arguments, registry=self.registry)
-            case "histogram":
-                return Histogram(*arguments, registry=self.registry, buckets=metric.buckets)
-
-    def count(self, name: str, amount: float = 1, **labels: str) -> None:
-        self._of(name, labels).inc(amount)
-
-    def set(self, name: str, value: float, **labels: str) -> None:
-        self._of(name, labels).set(value)
-
-    def observe(self, name: str, value: float, **labels: str) -> None:
-        self._of(name, labels).observe(value)
+        super().__init__(PREFIX, METRICS)
 
     def forget_partition(self, partition: int) -> None:
         """Stop exposing the gauges of a partition that left, or they would freeze at their last value."""
         for metric in METRICS:
             if metric.kind == "gauge" and metric.labels == ("partition",):
-                with suppress(KeyError):
-                    self._collectors[metric.name.removeprefix(PREFIX)].remove(str(partition))
-
-    def _of(self, name: str, labels: dict[str, str]) -> Any:
-        collector = self._collectors[name]
-        return collector.labels(**labels) if labels else collector
+                self.forget(metric.name.removeprefix(PREFIX), partition=str(partition))

@@ -1,0 +1,59 @@
+"""What a metric is, and a list of them as live collectors. Each service has its own list; nothing else is measured.
+
+Names follow Prometheus: base units, `_total` on counters.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric as it is exposed; `meaning` is its help text."""
+
+    name: str
+    kind: Literal["counter", "gauge", "histogram"]
+    unit: str
+    meaning: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+
+
+class Collectors:
+    """A list of metrics in one registry. The methods take names without their common prefix."""
+
+    def __init__(self, prefix: str, metrics: Sequence[Metric]) -> None:
+        self.registry = CollectorRegistry()
+        self._collectors = {metric.name.removeprefix(prefix): self._make(metric) for metric in metrics}
+
+    def _make(self, metric: Metric) -> Any:
+        arguments = (metric.name, f"{metric.meaning} Unit: {metric.unit}.", metric.labels)
+        match metric.kind:
+            case "counter":
+                return Counter(*arguments, registry=self.registry)
+            case "gauge":
+                return Gauge(*arguments, registry=self.registry)
+            case "histogram":
+                return Histogram(*arguments, registry=self.registry, buckets=metric.buckets)
+
+    def count(self, name: str, amount: float = 1, **labels: str) -> None:
+        self._of(name, labels).inc(amount)
+
+    def set(self, name: str, value: float, **labels: str) -> None:
+        self._of(name, labels).set(value)
+
+    def observe(self, name: str, value: float, **labels: str) -> None:
+        self._of(name, labels).observe(value)
+
+    def forget(self, name: str, **labels: str) -> None:
+        """Stop exposing a series: a partition that left must not freeze at its last value."""
+        with suppress(KeyError):
+            self._collectors[name].remove(*labels.values())
+
+    def _of(self, name: str, labels: dict[str, str]) -> Any:
+        collector = self._collectors[name]
+        return collector.labels(**labels) if labels else collector
