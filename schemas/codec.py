@@ -30,9 +30,11 @@ def _finite(text: str) -> float:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise Undecodable(f"the key {twice[:64]!r} stands twice in one object; send it once")
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise Undecodable(f"the key {key[:64]!r} stands twice in one object; send it once")
+            seen.add(key)
     return members
 
 

@@ -1,4 +1,5 @@
 import json
+import time
 
 import pytest
 from pydantic import BaseModel
@@ -54,6 +55,15 @@ def test_what_is_not_strict_json_is_refused_in_a_sentence(data: bytes, sentence:
 def test_strict_json_is_read_as_written(value: dict[str, object]) -> None:
     for ascii_only in (True, False):
         assert decode_object(json.dumps(value, ensure_ascii=ascii_only).encode()) == value
+
+
+def test_a_key_that_stands_twice_after_many_others_is_found_without_comparing_each_with_each() -> None:
+    """In the largest record a search that looks each key up among all would hold its process for minutes."""
+    members = ",".join(f'"{number:x}":1' for number in range(100_000))
+    began = time.process_time()
+    with pytest.raises(Undecodable, match="'last' stands twice"):
+        decode_object(f'{{{members},"last":1,"last":2}}'.encode())
+    assert time.process_time() - began < 10, "it takes a hundredth of that"
 
 
 def test_escaped_pairs_of_surrogates_are_one_character() -> None:
