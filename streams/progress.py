@@ -18,12 +18,15 @@ class ProgressWatch:
 
     def look(self, partition: int, next_offset: int, lag: int, waiting_for: str | None, now: float) -> None:
         """A named wait counts as alive: what is waited for has its own alarm, and a restart would not bring it."""
+        if lag <= 0 or waiting_for is not None:
+            self._seen.pop(partition, None)
+            return
         seen = self._seen.get(partition)
-        if seen is None or seen.next != next_offset or lag <= 0 or waiting_for is not None:
+        if seen is None or seen.next != next_offset:
             self._seen[partition] = _Seen(next_offset, now)
 
     def keep(self, partitions: set[int]) -> None:
-        """Forget the others: they are another process's now."""
+        """Forget the others: they are another process's now, or nobody can tell their lag."""
         self._seen = {number: seen for number, seen in self._seen.items() if number in partitions}
 
     def stalled(self, now: float) -> str | None:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from typing import Any
 
 from aiokafka.errors import KafkaError
@@ -145,8 +145,10 @@ class AdmissionService:
         """Topics, lag, ages and progress, every settings.refresh_seconds. Ends by the failure of a view."""
         while world.failure is None:
             await world.refresh()
-            with suppress(KafkaError, OSError):
+            try:
                 await self._look_at_lag(owners, world, cluster, emission)
+            except (KafkaError, OSError):
+                self._watch.keep(set())  # a broker that is down is not this process's fault: a restart does not help
             for view, age in world.ages().items():
                 self.metrics.set("view_age_seconds", age, view=view)
             await asyncio.sleep(self.settings.refresh_seconds)
