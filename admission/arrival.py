@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+_HEADER_LENGTHS_BYTES = 2 * 5  # a length is a varint of 32 bits
+
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
@@ -23,3 +25,8 @@ class Arrival:
     @property
     def record_bytes(self) -> int:
         return len(self.key or b"") + len(self.value or b"") + self.headers_bytes
+
+    @property
+    def wire_bytes(self) -> int:
+        """What the record takes uncompressed, at most, without what surrounds it: a header has two lengths, too."""
+        return self.record_bytes + _HEADER_LENGTHS_BYTES * len(self.headers)

@@ -120,7 +120,7 @@ def sent_home(arrival: Arrival, home: int, catalogue: Catalogue) -> Output:
     """The request as it came, on its tenant's partition; a header tells a person how it got there. What would not fit
     there any more is dead-lettered, or it would stop this partition for ever."""
     headers = _readable(arrival)
-    if arrival.record_bytes > _HOME_BYTES_MAX:
+    if arrival.wire_bytes > _HOME_BYTES_MAX:
         headers = ()
     if len(arrival.key or b"") + len(arrival.value or b"") > _HOME_BYTES_MAX:
         message = f"a record of {arrival.record_bytes} bytes cannot be sent to its home partition {home}; key by tenant"
@@ -138,7 +138,7 @@ def dead_letter(arrival: Arrival, verdict: DeadLetter, catalogue: Catalogue) -> 
     key, value, headers = arrival.key, arrival.value, _readable(arrival)
     if key is None and value is None:
         value = b""  # a client refuses to send a record with neither a key nor a value
-    if arrival.record_bytes > _DEAD_LETTER_BYTES_MAX:
+    if arrival.wire_bytes > _DEAD_LETTER_BYTES_MAX:
         whole = f"key {len(key or b'')} bytes, value {len(value or b'')} bytes, sha256 {sha256_hex(value or b'')}"
         key = None if key is None else key[:_OVERHEAD_BYTES]
         value = None if value is None else value[: _DEAD_LETTER_BYTES_MAX - 2 * _OVERHEAD_BYTES]

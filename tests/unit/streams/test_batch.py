@@ -1,6 +1,8 @@
 """A batch as one transaction: decisions, tenants, results, dead letters and the offset, together."""
 
+import pytest
 from aiokafka import TopicPartition
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from admission.arrival import Arrival
 from admission.verdict import DeadLetter
@@ -86,6 +88,23 @@ def test_a_request_too_large_for_its_home_is_not_lost() -> None:
     headed = Arrival(HOME, 5, NOW_MS, b"key", b"x", [("h", b"y" * REQUEST_BYTES_MAX), ("null", None)])  # case ADM-14
     output = sent_home(headed, 0, CATALOGUE)
     assert (output.topic, output.headers) == (CATALOGUE.requests, ((HEADER_HOME, f"{HOME}/5".encode()),))
+
+
+@pytest.mark.parametrize("unit", [("", None), ("h", b""), ("h", b"xyz")])
+def test_many_small_headers_weigh_what_they_weigh_on_the_wire(unit: tuple[str, bytes | None]) -> None:
+    """Case ADM-14: each has lengths beside its bytes; a transaction that a broker refuses would stop the partition."""
+    for topic_bytes, output in [
+        (REQUEST_BYTES_MAX, sent_home(Arrival(HOME, 5, NOW_MS, b"k", b"v", [unit] * 400_000), 0, CATALOGUE)),
+        (
+            RECORD_BYTES_MAX,
+            dead_letter(
+                Arrival(HOME, 5, NOW_MS, b"k", b"v", [unit] * 2_000_000), DeadLetter("malformed", "no"), CATALOGUE
+            ),
+        ),
+    ]:
+        builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 16 * RECORD_BYTES_MAX)
+        builder.append(0, 0, output.key, output.value, list(output.headers))
+        assert builder.size() <= topic_bytes
 
 
 def test_progress_alone_says_where_we_are() -> None:
