@@ -22,7 +22,8 @@ STAGES = (limits, tenant, config, memory, deadline, quota, route)
 
 
 def decide(arrival: Arrival, state: State, world: World, now_ms: int) -> Verdict:
-    """What becomes of `arrival`. Changes nothing: State.apply() makes it true. Never raises, whatever was sent.
+    """What becomes of `arrival`. Changes nothing: State.apply() makes it true. Raises nothing because of what was sent,
+    and StateRefused where the state cannot tell a repeat.
 
     `now_ms` is the wall clock, for deadlines. Quota time and the window of names follow the record's LogAppendTime. An
     invalid record sent twice is refused once, so its name is looked up before its content is judged.

@@ -8,15 +8,16 @@ from admission.errors import StateRefused
 from admission.fold import Fold
 from schemas.tenancy import Cursor
 
-_ACCEPT = "or accept the loss with the flag of kiln admission"
-
-
+ACCEPT = "or accept the loss with the flag of kiln admission"
 _NO_BIRTH = UUID(int=0)
 
 
 @dataclass(slots=True)
 class Start:
-    """The cursor, live. Work of requests from `resend_from` on is to be produced again."""
+    """The cursor, live. Work of requests from `resend_from` on is to be produced again.
+
+    Before `names_whole_ms` of the quota clock a name may have been known and be forgotten.
+    """
 
     birth: UUID = _NO_BIRTH
     next: int = 0
@@ -27,6 +28,7 @@ class Start:
     emitted: int = 0
     oldest: int = 1
     resend_from: int = 0
+    names_whole_ms: int = 0
     lossy: bool = False
 
 
@@ -38,12 +40,19 @@ def begin(
     committed: int | None,
     results_end: int | None,
     *,
+    now_ms: int,
+    window_ms: int,
     accept_loss: bool,
 ) -> Start:
-    """Raises StateRefused unless the logs are whole or the loss is accepted."""
-    problem = _problem(fold, partition, log_end, committed, results_end)
+    """Raises StateRefused unless the logs are whole or the loss is accepted.
+
+    Decisions that left the log in a quiet time are not missed: their names are over for every request to come. Only one
+    that was appended long ago and not decided yet could still repeat them, so the start says from when on it is whole.
+    """
+    whole_ms = 0 if fold.cursor is None else fold.cursor.clock_ms + window_ms
+    problem = _problem(fold, partition, log_end, committed, results_end, over=now_ms >= whole_ms)
     if problem is not None and not accept_loss:
-        raise StateRefused(f"{problem}, {_ACCEPT}")
+        raise StateRefused(f"{problem}, {ACCEPT}")
     cursor = fold.cursor
     if cursor is None:
         return _anew(fold, birth, min(committed or 0, log_end), lossy=problem is not None)
@@ -57,6 +66,7 @@ def begin(
         emitted=cursor.emitted,
         oldest=cursor.oldest,
         resend_from=cursor.emitted_through,
+        names_whole_ms=0 if accept_loss or not _has_aged(fold, cursor) else whole_ms,
         lossy=problem is not None,
     )
     if start.lossy:
@@ -64,7 +74,9 @@ def begin(
     return start
 
 
-def _problem(fold: Fold, partition: int, log_end: int, committed: int | None, results_end: int | None) -> str | None:
+def _problem(
+    fold: Fold, partition: int, log_end: int, committed: int | None, results_end: int | None, *, over: bool
+) -> str | None:
     cursor = fold.cursor
     if cursor is None:
         if fold.names:
@@ -88,7 +100,14 @@ def _problem(fold: Fold, partition: int, log_end: int, committed: int | None, re
             f"results[{partition}] ends at {results_end} and {cursor.results_next} was to be read next, "
             f"so the log shrank; bring it back"
         )
-    return _gap(fold, cursor, partition)
+    return None if over and _has_aged(fold, cursor) else _gap(fold, cursor, partition)
+
+
+def _has_aged(fold: Fold, cursor: Cursor) -> bool:
+    """Whether retention took the oldest decisions of the window, and nothing else is missing."""
+    whole_from = _whole_from(fold, cursor.decided)
+    without_a_hole = not fold.names or fold.names[0][1].number == whole_from
+    return cursor.oldest < whole_from <= cursor.emitted + 1 and without_a_hole
 
 
 def _gap(fold: Fold, cursor: Cursor, partition: int) -> str | None:

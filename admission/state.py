@@ -6,8 +6,9 @@ from uuid import UUID
 
 from admission.accounts import Account, Accounts
 from admission.arrival import Arrival
+from admission.errors import StateRefused
 from admission.fold import Fold
-from admission.opening import Start, begin
+from admission.opening import ACCEPT, Start, begin
 from admission.settings import AdmissionLimits
 from admission.verdict import Decided, Verdict
 from admission.window import Name, Window
@@ -67,7 +68,10 @@ class State:
         """
         assert self._fold is not None, "opened() is called once"
         fold, self._fold = self._fold, None
-        self._at = begin(fold, birth, self.partition, log_end, committed, results_end, accept_loss=accept_loss)
+        self._at = begin(
+            fold, birth, self.partition, log_end, committed, results_end,
+            now_ms=now_ms, window_ms=self._limits.dedupe_window_ms, accept_loss=accept_loss,
+        )  # fmt: skip
         for tenant, record in fold.tenant_records():
             self._accounts.restore(tenant, record)
         for job_id, job in fold.jobs():
@@ -123,7 +127,13 @@ class State:
         return self._accounts.jobs
 
     def name(self, key: bytes, clock_ms: int) -> Name | None:
-        """The decision that holds a request's name at `clock_ms`, if any does."""
+        """The decision that holds a request's name at `clock_ms`, if any does. Raises StateRefused where that cannot be
+        told, since the decisions of that time are gone."""
+        if clock_ms < self._at.names_whole_ms:
+            raise StateRefused(
+                f"a request of partition {self.partition} waited longer than decisions are kept, and whether it is a "
+                f"repeat cannot be told; bring the decisions topic back, {ACCEPT}"
+            )
         return self._window.get(key, clock_ms, self._accounts.jobs)
 
     def accounts(self) -> Iterator[tuple[str, Account]]:
@@ -181,6 +191,7 @@ class State:
 
     def cursor(self) -> Cursor:
         at = self._at
+        needed = min(self._window.oldest(at.clock_ms, at.decided + 1), at.emitted + 1)
         return Cursor(
             birth=at.birth,
             next=at.next,
@@ -189,7 +200,7 @@ class State:
             results_next=at.results_next,
             decided=at.decided,
             emitted=at.emitted,
-            oldest=min(self._window.oldest(at.clock_ms, at.decided + 1), at.emitted + 1),
+            oldest=at.oldest if at.clock_ms < at.names_whole_ms else needed,
         )
 
     def drain_changes(self) -> list[tuple[bytes, bytes | None]]:
@@ -207,7 +218,8 @@ class State:
             assert account.accepted == account.finished + account.dropped + running
             assert account.tokens >= 0
         for job in self._accounts.jobs.values():
-            assert self.name(request_name(job.tenant, job.request_id), at.clock_ms) is not None
+            name = request_name(job.tenant, job.request_id)
+            assert self._window.get(name, at.clock_ms, self._accounts.jobs) is not None
 
     def _expire(self, now_ms: int) -> None:
         """Jobs first: a name that only an overdue job held leaves with it."""

@@ -133,6 +133,56 @@ def test_decisions_that_left_after_the_window_are_not_missed() -> None:
     partition.take_over(now_ms=NOW_MS + 2 * HOUR_MS)
 
 
+@pytest.mark.parametrize("left", [0, 1])
+def test_decisions_that_left_in_a_quiet_week_do_not_keep_admission_from_starting(left: int) -> None:
+    """Nothing came that would have moved the clock, and then retention took them. Their names are over."""
+    partition = lived_through()
+    partition.emit()
+    partition.log()
+    week_ms = NOW_MS + 8 * 24 * HOUR_MS
+    partition.decisions = partition.decisions[len(partition.decisions) - left :]
+    with pytest.raises(StateRefused, match="missing"):
+        partition.take_over(now_ms=NOW_MS + HOUR_MS // 2)
+    partition.state, again = partition.take_over(now_ms=week_ms)
+    assert again == []
+    partition.log()  # the opening's own transaction, and nothing came before the next opening either
+    partition.state, _ = partition.take_over(now_ms=week_ms)
+    partition.state.check_integrity()
+    assert decided(partition.send(request("a"), at_ms=week_ms)).number == 5
+    assert partition.state.cursor().oldest == 5
+    partition.state, _ = partition.take_over(now_ms=week_ms)
+    assert isinstance(partition.send(request("a"), at_ms=week_ms), Repeat)
+
+
+def test_a_request_that_waited_longer_than_decisions_are_kept_is_not_taken_for_new() -> None:
+    partition = lived_through()
+    partition.emit()
+    partition.log()
+    week_ms = NOW_MS + 8 * 24 * HOUR_MS
+    partition.decisions.clear()
+    for _ in range(2):
+        partition.state, _ = partition.take_over(now_ms=week_ms)
+        with pytest.raises(StateRefused, match="whether it is a repeat cannot be told"):
+            partition.send(request("a"), at_ms=NOW_MS + HOUR_MS // 2)
+        partition.log()
+    state = partition.fold()
+    state.opened(lambda: OTHER, partition.state.next, None, week_ms, accept_loss=True)
+    partition.state = state
+    assert decided(partition.send(request("b"), at_ms=NOW_MS + HOUR_MS // 2)).number == 5
+
+
+def test_a_hole_or_work_not_produced_is_refused_after_any_time() -> None:
+    week_ms = NOW_MS + 8 * 24 * HOUR_MS
+    partition = lived_through()
+    del partition.decisions[1]
+    with pytest.raises(StateRefused, match="decision 2"):
+        partition.take_over(now_ms=week_ms)
+    partition = lived_through()  # its last one is not produced
+    partition.decisions.clear()
+    with pytest.raises(StateRefused, match="decision 1"):
+        partition.take_over(now_ms=week_ms)
+
+
 def test_a_requests_log_that_shrank_is_refused() -> None:
     partition = lived_through()
     with pytest.raises(StateRefused, match="shrank"):
