@@ -6,14 +6,15 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 from uuid import NAMESPACE_URL, uuid5
 
 from aiokafka import TopicPartition
 
 from gpu_consumer.consumer import GpuConsumer
+from gpu_consumer.engine import protocol
 from gpu_consumer.engine.instant import InstantEngine
-from gpu_consumer.engine.protocol import Batch, EngineDied, Finished
+from gpu_consumer.engine.protocol import Batch, EngineDied, Finished, Ready
 from gpu_consumer.metrics import GpuMetrics
 from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.store.base import StoreSettings
@@ -32,6 +33,7 @@ from streams.kafka.settings import KafkaSettings
 from tests.kafka import POOL
 
 PATIENCE_SECONDS = 60.0
+E = TypeVar("E", bound=protocol.Engine)
 
 
 async def eventually(condition: Callable[[], bool | Awaitable[bool]], what: str) -> None:
@@ -89,11 +91,11 @@ class Engine(InstantEngine):
 
 
 @dataclass
-class Running:
+class Running(Generic[E]):
     """A consumer at work."""
 
     consumer: GpuConsumer
-    engine: Engine
+    engine: E
     metrics: GpuMetrics
     stop: asyncio.Event
     task: asyncio.Task[None]
@@ -141,22 +143,32 @@ class GpuPool:
     @asynccontextmanager
     async def consumer(
         self, engine: Engine | None = None, *, store: OutcomeStore | None = None, **settings: Any
-    ) -> AsyncIterator[Running]:
+    ) -> AsyncIterator[Running[Engine]]:
         """Starts it, and drains it in the end if the test did not."""
-        engine, metrics, stop = engine or Engine(), GpuMetrics(), asyncio.Event()
+        made = engine or Engine()
+        async with self.consumer_over(made, await made.start(), store=store, **settings) as running:
+            try:
+                yield running
+            finally:
+                made.gate.set()
+
+    @asynccontextmanager
+    async def consumer_over(
+        self, engine: E, ready: Ready, *, store: OutcomeStore | None = None, **settings: Any
+    ) -> AsyncIterator[Running[E]]:
+        """The same with any engine that has started; it is not stopped."""
+        metrics, stop = GpuMetrics(), asyncio.Event()
         values: dict[str, Any] = {"pool": POOL, "engine": "instant", "batch_wait_seconds": 0.02, "poll_seconds": 0.05}
         values |= {"idle_seconds": 0.2, "grace_seconds": 15, "close_seconds": 3, "mark_seconds_min": 2}
         made = GpuConsumer(
             GpuConsumerSettings(**(values | settings)),
             self.kafka, self.catalogue, engine, store or self.store, metrics,
         )  # fmt: skip
-        task = asyncio.create_task(made.run(await engine.start(), stop))
-        running = Running(made, engine, metrics, stop, task)
+        running = Running(made, engine, metrics, stop, asyncio.create_task(made.run(ready, stop)))
         try:
             yield running
         finally:
-            engine.gate.set()
-            if not task.done():
+            if not running.task.done():
                 await running.drain()
 
     async def read(self, topic: str, partitions: int) -> list[Record]:
