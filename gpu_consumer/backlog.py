@@ -16,6 +16,7 @@ from schemas.request import Lane
 from schemas.result import FailureCode
 
 Phase = Literal["looked_up", "queued", "held", "settling"]
+Verdict = tuple[Literal["failed", "expired"], FailureCode | None, str]  # status, code, and a sentence
 
 
 @dataclass(slots=True, eq=False)
@@ -33,7 +34,7 @@ class Job:
     running: int = 0  # pictures that have a slot
     pictures: dict[int, Picture] = field(default_factory=dict)
     flaw: Flaw | None = None
-    verdict: tuple[Literal["failed", "expired"], FailureCode | None, str] | None = None
+    verdict: Verdict | None = None
     run: Run = field(default_factory=Run)
     started: bool = False
     engine_deaths: int = 0
@@ -100,7 +101,7 @@ class Backlog:
             event.set()
 
     def pictures(self, lane: Lane) -> int:
-        """Taken and not settled. What is held does not count: it must let others pass."""
+        """Taken and not settled. What is held does not count, nor repeats: neither may keep others out."""
         return self._pictures[lane]
 
     def problems(self) -> list[str]:
@@ -112,11 +113,11 @@ class Backlog:
 
     def enter(self, job: Job) -> bool:
         """False: the same job is here already, and this record waits until that one is settled."""
-        self._pictures[job.lane] += job.images
         if job.id in self.jobs:
             self._parked.setdefault(job.id, []).append(job)
             return False
         self.jobs[job.id] = job
+        self._pictures[job.lane] += job.images
         self._phases[job.phase] += 1
         return True
 
@@ -128,11 +129,8 @@ class Backlog:
         self._phases[job.phase] -= 1
         if job.phase != "held":
             self._pictures[job.lane] -= job.images
-        parked = self._parked.pop(job.id, [])
-        for each in parked:
-            self._pictures[each.lane] -= each.images
         self.changed()
-        return [each for each in parked if not each.index.void]
+        return [each for each in self._parked.pop(job.id, ()) if not each.index.void]
 
     def queue(self, job: Job, now: float) -> None:
         """Let the pictures that are missing run."""

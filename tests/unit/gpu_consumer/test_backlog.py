@@ -11,7 +11,7 @@ def test_a_repeat_is_parked_until_the_job_leaves() -> None:
     first, repeat = job_of(work_item("a"), index, 0), job_of(work_item("a"), index, 5)
     assert backlog.enter(first)
     assert not backlog.enter(repeat)
-    assert backlog.pictures("standard") == 2
+    assert backlog.pictures("standard") == 1, "a repeat makes no picture"
     assert backlog.leave(first) == [repeat]
     assert backlog.pictures("standard") == 0
     assert backlog.enter(repeat)
@@ -70,3 +70,13 @@ def test_changes_wake_every_listener() -> None:
     backlog.changed()
     assert first.is_set()
     assert second.is_set()
+
+
+def test_repeats_of_what_is_held_do_not_keep_others_out() -> None:
+    backlog, index = Backlog(Scheduler(0.0)), FakeIndex()
+    job = job_of(work_item("a"), index)
+    backlog.enter(job)
+    backlog.hold(job, 2000.0, "no model")
+    for n in range(1, 10):
+        backlog.enter(job_of(work_item("a"), index, n))
+    assert backlog.pictures("standard") == 0
