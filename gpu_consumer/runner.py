@@ -24,6 +24,7 @@ from gpu_consumer.settle import Settler
 
 _LOG = logging.getLogger(__name__)
 _HOUR_SECONDS = 3600.0
+_LOOK_SECONDS = 1.0  # how soon the death of an engine that has nothing to do is noticed
 _LEARNING = 0.3  # of the newest run, in the expected run time of a configuration
 
 
@@ -77,15 +78,19 @@ class Runner:
     async def _choose(self) -> list[Chosen]:
         """Wait until a batch may go, and take with it those that follow within a moment. Empty: no more batches."""
         while not self._stopping:
+            if not self._engine.alive:
+                _LOG.error("the engine ended while it had nothing to do")
+                await self._restart("it ended while it had nothing to do")
             await self._outcomes.available()
             self._changed.clear()
             now = self._clock.steady()
             if chosen := self._take(now):
                 return chosen
             wake = self._backlog.scheduler.next_batch(now)
+            # A batch that could go and did not waits for room, which is told as a change.
+            wait = _LOOK_SECONDS if wake is None or wake <= now else min(wake - now, _LOOK_SECONDS)
             with suppress(TimeoutError):
-                # A batch that could go and did not waits for room, which is told as a change.
-                async with asyncio.timeout(None if wake is None or wake <= now else wake - now):
+                async with asyncio.timeout(wait):
                     await self._changed.wait()
         return []
 

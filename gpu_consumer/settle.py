@@ -18,7 +18,7 @@ from datetime import datetime
 from typing import Any
 
 from gpu_consumer import results
-from gpu_consumer.backlog import Backlog, Job
+from gpu_consumer.backlog import Backlog, Job, Verdict
 from gpu_consumer.clock import Clock
 from gpu_consumer.index import Change, Index, finish
 from gpu_consumer.metrics import GpuMetrics
@@ -96,17 +96,13 @@ class Settler:
         """Step 3: where a job without an outcome goes, by what its ledger says of its former runs."""
         now = self._clock.steady()
         mark = job.index.ledger(job.lane).marks.get(job.offset)
-        elsewhere = False
+        elsewhere = mark is not None and mark.runs_elsewhere(self._incarnation, self._clock.wall_ms())
         if mark is not None:
+            consumer_deaths = mark.consumer_deaths + (mark.incarnation not in ("", self._incarnation))
             job.engine_deaths = mark.engine_deaths
-            left = mark.incarnation not in ("", self._incarnation)
-            consumer_deaths = mark.consumer_deaths + left
             job.run.attempt = 1 + mark.engine_deaths + consumer_deaths
-            if mark.engine_deaths >= self._settings.engine_deaths_max:
-                job.verdict = ("failed", "engine_death", f"the engine died in {mark.engine_deaths} runs of this job")
-            elif consumer_deaths > self._settings.consumer_deaths_max:
-                job.verdict = ("failed", "engine_death", f"{consumer_deaths} consumers died while this job ran")
-            elsewhere = mark.runs_elsewhere(self._incarnation, self._clock.wall_ms())
+            if not elsewhere and job.work.problem is None:
+                job.verdict = self._deadly(mark.engine_deaths, consumer_deaths) or job.verdict
         if job.verdict is None and job.deadline <= now:
             job.verdict = ("expired", None, "the deadline passed before the job could run")
         if job.ended:
@@ -118,6 +114,13 @@ class Settler:
             self.hold(job, now + self._settings.mark_poll_seconds, None)
         else:
             self._backlog.queue(job, now)
+
+    def _deadly(self, engine_deaths: int, consumer_deaths: int) -> Verdict | None:
+        if engine_deaths >= self._settings.engine_deaths_max:
+            return "failed", "engine_death", f"the engine died in {engine_deaths} runs of this job"
+        if consumer_deaths > self._settings.consumer_deaths_max:
+            return "failed", "engine_death", f"{consumer_deaths} consumers died while this job ran"
+        return None
 
     def hold(self, job: Job, until: float, problem: str | None) -> None:
         self._backlog.hold(job, max(until, self._clock.steady() + _HOLD_SECONDS_MIN), problem)

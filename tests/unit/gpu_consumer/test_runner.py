@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -189,6 +190,33 @@ async def test_a_job_that_killed_too_many_consumers_fails(bench: Bench) -> None:
     result = bench.results()["deadly"]
     assert (result.status, result.code) == ("failed", "engine_death")
     assert not bench.engine.seen
+
+
+async def test_what_may_be_finished_elsewhere_is_not_given_up_for_its_former_deaths(bench: Bench) -> None:
+    now_ms = bench.clock.wall_ms()
+    bench.index.ledger("standard").marks[0] = Mark("other", now_ms, now_ms + 5000, consumer_deaths=10)
+    bench.take(work_item("slow"))
+    await bench.idle()
+    assert (bench.backlog.count("held"), bench.results()) == (1, {})
+
+
+async def test_a_job_that_is_unknown_here_is_held_whatever_it_did_to_others(bench: Bench) -> None:
+    bench.index.ledger("standard").marks[0] = Mark("", 0, 0, engine_deaths=3)
+    newer = job_of(work_item("newer"), bench.index)
+    newer.work = replace(newer.work, item=None, problem="upgrade this consumer")
+    bench.settler.admit([newer])
+    await bench.idle()
+    assert bench.backlog.problems() == ["upgrade this consumer"]
+
+
+async def test_an_engine_that_ends_while_idle_is_started_again(bench: Bench) -> None:
+    bench.engine.die()
+    async with asyncio.timeout(20):
+        while bench.engine.starts < 2:  # noqa: ASYNC110 - the thing itself is that nobody tells
+            await asyncio.sleep(0.01)
+    bench.take(work_item("next"))
+    await bench.idle()
+    assert bench.results()["next"].attempt == 1
 
 
 async def test_an_expired_job_is_settled_as_such(bench: Bench) -> None:
