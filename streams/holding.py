@@ -17,7 +17,7 @@ from admission.world import World
 from streams.batch import Batch, build_batch, progress
 from streams.cluster import Cluster
 from streams.emission import Emission
-from streams.inbox import Inbox
+from streams.inbox import Inbox, batch_length
 from streams.kafka.errors import LogTruncated
 from streams.kafka.lease import Lease, Transaction
 from streams.kafka.settings import KafkaSettings
@@ -92,7 +92,10 @@ class Holding:
     async def _pass(self) -> None:
         settings = self._around.settings
         arrivals = await self._inbox.take(
-            settings.batch_max, idle_seconds=settings.idle_seconds, linger_seconds=settings.batch_wait_seconds
+            settings.batch_max,
+            settings.batch_bytes_max,
+            idle_seconds=settings.idle_seconds,
+            linger_seconds=settings.batch_wait_seconds,
         )
         self._around.metrics.set("queue_length", len(self._inbox), partition=self._label)
         fresh = {arrival.offset: arrival for arrival in arrivals if arrival.offset >= self._state.next}
@@ -134,11 +137,13 @@ class Holding:
                 self._skip_to(lost.first)
 
     async def _read(self, stop: int) -> None:
-        most = self._around.settings.batch_max
+        settings = self._around.settings
         async with aclosing(self._requests.between(self._state.next, stop)) as fetches:
             async for arrivals in fetches:
-                for at in range(0, len(arrivals), most):
-                    await self._batch(arrivals[at : at + most])
+                while arrivals:
+                    length = batch_length(arrivals, settings.batch_max, settings.batch_bytes_max)
+                    await self._batch(arrivals[:length])
+                    del arrivals[:length]
         self._skip_to(stop)
 
     def _skip_to(self, offset: int) -> None:

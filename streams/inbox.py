@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Iterable
 
 from admission.arrival import Arrival
 
@@ -10,8 +11,10 @@ class Inbox:
     """Requests taken and not decided. Shut, it drops what is put: an owner that opens its lease reads its log itself,
     and whatever the inbox lost shows as a hole in the offsets."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, bytes_max: int) -> None:
         self._limit = limit
+        self._bytes_max = bytes_max
+        self._bytes = 0
         self._queue: deque[Arrival] = deque()
         self._room = asyncio.Event()
         self._changed = asyncio.Event()
@@ -27,29 +30,44 @@ class Inbox:
         """Forget what is queued; wake the intake that waits for room, and the owner that waits for requests."""
         self._open = False
         self._queue.clear()
+        self._bytes = 0
         self._room.set()
         self._changed.set()
 
     async def put(self, arrival: Arrival) -> None:
-        """Blocks while the inbox is full: this is the backpressure an intake feels."""
-        while self._open and len(self._queue) >= self._limit:
+        """Blocks while the inbox is full, by number or by bytes: this is the backpressure an intake feels. A record
+        larger than all of it waits until it is empty."""
+        while self._open and (len(self._queue) >= self._limit or self._bytes >= self._bytes_max):
             self._room.clear()
             await self._room.wait()
         if self._open:
             self._queue.append(arrival)
+            self._bytes += arrival.wire_bytes
             self._changed.set()
 
-    async def take(self, most: int, *, idle_seconds: float, linger_seconds: float) -> list[Arrival]:
-        """Up to `most` requests, in the order in which they were put; none after `idle_seconds` or when shut. A batch
-        that is not full waits `linger_seconds` for more."""
+    async def take(self, most: int, bytes_max: int, *, idle_seconds: float, linger_seconds: float) -> list[Arrival]:
+        """Requests in the order in which they were put, so many and so many bytes at most; none after `idle_seconds` or
+        when shut. A batch that is not full waits `linger_seconds` for more."""
         if not self._queue:
             self._changed.clear()
             try:
                 await asyncio.wait_for(self._changed.wait(), idle_seconds)
             except TimeoutError:
                 return []
-        if self._open and len(self._queue) < most and linger_seconds:
+        if self._open and len(self._queue) < most and self._bytes < bytes_max and linger_seconds:
             await asyncio.sleep(linger_seconds)
-        taken = [self._queue.popleft() for _ in range(min(most, len(self._queue)))]
+        taken = [self._queue.popleft() for _ in range(batch_length(self._queue, most, bytes_max))]
+        self._bytes -= sum(arrival.wire_bytes for arrival in taken)
         self._room.set()
         return taken
+
+
+def batch_length(arrivals: Iterable[Arrival], most: int, bytes_max: int) -> int:
+    """How many of the first make one batch: `most`, and `bytes_max` in all, but one in any case."""
+    length = size = 0
+    for arrival in arrivals:
+        size += arrival.wire_bytes
+        if length == most or (length and size > bytes_max):
+            break
+        length += 1
+    return length

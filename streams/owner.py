@@ -42,7 +42,7 @@ class Owner:
 
     def __init__(self, partition: int, around: Surroundings) -> None:
         self.partition = partition
-        self.inbox = Inbox(around.settings.queue_max)
+        self.inbox = Inbox(around.settings.queue_max, around.settings.queue_bytes_max)
         self.problem: str | None = _NOT_OPEN
         self.next: int | None = None
         self._around = around

@@ -18,11 +18,18 @@ class AdmissionServiceSettings(BaseSettings):
         default=200,
         description="Requests a transaction. A transaction costs the same for 1 or 200; a batch blocks the loop.",
     )
+    batch_bytes_max: Annotated[int, Field(ge=1 << 10, le=64 << 20)] = Field(
+        default=4 << 20,
+        description="Of the requests of one transaction: a MiB of the worst JSON blocks the loop for half a second.",
+    )
     batch_wait_seconds: Annotated[float, Field(ge=0, le=1)] = Field(
         default=0.005, description="How long a batch that is not full waits for more after its first request."
     )
     queue_max: Annotated[int, Field(ge=1, le=100_000)] = Field(
         default=1000, description="Requests a partition that are taken and not decided; then the intake waits."
+    )
+    queue_bytes_max: Annotated[int, Field(ge=1 << 10, le=1 << 30)] = Field(
+        default=16 << 20, description="The same in bytes; a record larger than this is taken alone."
     )
     idle_seconds: Annotated[float, Field(gt=0, le=60)] = Field(
         default=0.25,
