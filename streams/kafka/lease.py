@@ -89,7 +89,8 @@ class Lease:
         return self._open and not self._void
 
     async def open(self, fold: Callable[[Record], None]) -> None:
-        """Fence every former owner, then hand each committed record of the log to `fold`, in offset order a partition.
+        """Fence every former owner, then hand each committed record of the log to `fold`, partition after partition in
+        the order given, so that one may tell what of the next need not be kept.
 
         Takes as long as the log is; the fence alone up to kafka.open_timeout_ms. The epoch is taken even when this
         fails. Raises LeaseVoid when it could not be done now; what `fold` raises, and RecordUnreadable, pass, since
@@ -116,11 +117,12 @@ class Lease:
         fenced = time.monotonic()
         count = 0
         try:
-            async with aclosing(read_log(self._kafka, self._log)) as records:
-                async for record in records:
-                    self._refuse_void()
-                    fold(record)
-                    count += 1
+            for partition in self._log:
+                async with aclosing(read_log(self._kafka, [partition])) as records:
+                    async for record in records:
+                        self._refuse_void()
+                        fold(record)
+                        count += 1
         except (LogUnavailable, LogTruncated) as error:
             # Truncated while it was read from its start: the next reading starts later.
             raise LeaseVoid(f"the log of {self._transactional_id} could not be read: {error}") from error

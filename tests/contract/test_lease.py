@@ -122,6 +122,19 @@ async def test_fold_sees_exactly_what_was_committed(place: Leased) -> None:
     assert offsets == sorted(set(offsets))
 
 
+async def test_logs_are_read_one_after_the_other_in_the_order_given(place: Leased) -> None:
+    """So that the first may tell what of the second need not be kept, which can be a week of work."""
+    first, _ = await place.owner()
+    for number in range(5):
+        await first.transact(lambda number=number: place.step(str(number)))  # type: ignore[misc]
+    for logs in ([place.log, place.out], [place.out, place.log]):
+        lease = Lease(place.kafka, transactional_id=place.transactional_id, group=place.group, log=logs)
+        place.leases.append(lease)
+        folded: list[str] = []
+        await lease.open(lambda record, folded=folded: folded.append(record.topic))  # type: ignore[misc]
+        assert folded == [at.topic for at in logs for _ in range(5)]
+
+
 async def test_a_log_of_aborted_records_only_has_an_end(place: Leased) -> None:
     async with raw_producer(place.kafka, place.transactional_id) as producer:
         for _ in range(3):
