@@ -4,10 +4,9 @@ from collections.abc import Iterable, Mapping
 from typing import Self
 
 from aiokafka import TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
 
 from schemas.topics import Catalogue
-from streams.kafka.clients import group_consumer
+from streams.kafka.clients import admin_client, group_consumer, stop_client
 from streams.kafka.settings import KafkaSettings
 
 
@@ -23,7 +22,7 @@ class Cluster:
     async def __aenter__(self) -> Self:
         # It asks for the group's offsets and never subscribes, so it is no member.
         self._offsets = group_consumer(self._kafka, self._group)
-        self._admin = AIOKafkaAdminClient(**self._kafka.client_options())
+        self._admin = admin_client(self._kafka)
         try:
             await self._offsets.start()
             await self._admin.start()
@@ -33,7 +32,7 @@ class Cluster:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._offsets.stop()
+        await stop_client(self._offsets, self._kafka.close_timeout_ms / 1000)
         await self._admin.close()
 
     async def committed(self, partition: int) -> int | None:

@@ -17,11 +17,10 @@ from schemas.decision import Decision
 from schemas.topics import Catalogue
 from schemas.work import HEADER_DEADLINE_MS, HEADER_JOB, HEADER_SCHEMA
 from streams.backoff import Backoff
-from streams.kafka.clients import idempotent_producer
+from streams.kafka.clients import idempotent_producer, stop_client
 from streams.kafka.settings import KafkaSettings
 from streams.metrics import AdmissionMetrics
 
-_CLOSE_SECONDS = 5.0
 log = logging.getLogger(__name__)
 
 
@@ -108,7 +107,7 @@ class Emission:
                 try:
                     await producer.start()
                 except BaseException:
-                    await _stop(producer)
+                    await self._stop(producer)
                     raise
                 self._producer = producer
             return self._producer
@@ -116,7 +115,10 @@ class Emission:
     async def _discard(self, producer: AIOKafkaProducer | None) -> None:
         if producer is not None and producer is self._producer:
             self._producer = None
-            await _stop(producer)
+            await self._stop(producer)
+
+    async def _stop(self, producer: AIOKafkaProducer) -> None:
+        await stop_client(producer, self._kafka.close_timeout_ms / 1000)
 
 
 def work_headers(decision: Decision) -> list[tuple[str, bytes]]:
@@ -135,12 +137,3 @@ def _look_at(acknowledged: asyncio.Future[RecordMetadata]) -> None:
     """A future whose producer was given up must not complain that nobody looked at its exception."""
     if not acknowledged.cancelled():
         acknowledged.exception()
-
-
-async def _stop(producer: AIOKafkaProducer) -> None:
-    """A producer that failed may wait for a broker that is gone; the connections close with it anyway."""
-    try:
-        async with asyncio.timeout(_CLOSE_SECONDS):
-            await producer.stop()
-    except (KafkaError, OSError, TimeoutError) as error:
-        log.warning("a producer did not stop cleanly: %r", error)

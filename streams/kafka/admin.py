@@ -14,6 +14,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 
 from schemas.errors import CommandError
 from schemas.topics import TopicSpec
+from streams.kafka.clients import admin_client
 from streams.kafka.drift import Observed, drift, min_in_sync
 from streams.kafka.settings import KafkaSettings
 
@@ -159,7 +160,7 @@ async def _usual_replication(admin: AIOKafkaAdminClient) -> int:
 
 @asynccontextmanager
 async def _admin(kafka: KafkaSettings) -> AsyncIterator[AIOKafkaAdminClient]:
-    admin = AIOKafkaAdminClient(**kafka.client_options())
+    admin = admin_client(kafka)
     try:
         await admin.start()
         yield admin
