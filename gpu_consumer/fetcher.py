@@ -101,22 +101,26 @@ class Fetcher(ConsumerRebalanceListener):  # type: ignore[misc]
     async def is_live_member(self) -> bool:
         return await is_live_member(self._consumer)
 
-    async def lag(self) -> dict[TopicPartition, int]:
-        """Of each lane of an index that is open: records up to the end that are not taken. Asks the broker.
-
-        Raises KafkaError, TimeoutError.
+    async def ends(self) -> dict[TopicPartition, int]:
+        """The end of each partition that is assigned; of another one where none is, for asking shows that a broker
+        answers. Raises KafkaError, TimeoutError.
         """
-        open_ = {}
-        for partition in self._consumer.assignment():
-            if (index := self._index_of(partition.partition)) is not None:
-                open_[partition] = index.next(self._lane_of[partition.topic])
-        if not open_:
-            return {}
-        ends = await self._consumer.end_offsets(list(open_))
-        return {partition: max(0, end - open_[partition]) for partition, end in ends.items()}
+        asked = self._consumer.assignment() or {TopicPartition(next(iter(self._lane_of)), 0)}
+        return dict(await self._consumer.end_offsets(list(asked)))
 
     def lane_of(self, topic: str) -> Lane:
         return self._lane_of[topic]
+
+    def wants(self, partition: TopicPartition) -> bool:
+        """May records of this partition be taken now?"""
+        lane = self._lane_of[partition.topic]
+        index = self._index_of(partition.partition)
+        return (
+            index is not None
+            and not self._stopping
+            and self._room(lane) > 0
+            and index.room(lane, self._settings.run_ahead_max)
+        )
 
     def stop(self) -> None:
         """Take nothing more; `run` goes on, so that the group keeps us while what runs is finished."""
@@ -152,22 +156,12 @@ class Fetcher(ConsumerRebalanceListener):  # type: ignore[misc]
     def _regulate(self) -> None:
         """Pause and resume so that exactly what may be taken is fetched. The set is worked out, never remembered."""
         assignment = self._consumer.assignment()
-        wanted = {partition for partition in assignment if self._wants(partition)}
+        wanted = {partition for partition in assignment if self.wants(partition)}
         paused = self._consumer.paused() & assignment
         if resume := wanted & paused:
             self._consumer.resume(*resume)
         if pause := assignment - wanted - paused:
             self._consumer.pause(*pause)
-
-    def _wants(self, partition: TopicPartition) -> bool:
-        lane = self._lane_of[partition.topic]
-        index = self._index_of(partition.partition)
-        return (
-            index is not None
-            and not self._stopping
-            and self._room(lane) > 0
-            and index.room(lane, self._settings.run_ahead_max)
-        )
 
     def _deliver(self, partition: TopicPartition, records: Sequence[Record]) -> None:
         index, lane = self._index_of(partition.partition), self._lane_of[partition.topic]
@@ -181,7 +175,7 @@ class Fetcher(ConsumerRebalanceListener):  # type: ignore[misc]
                 self._pass_over(index, lane, record.offset)
             if step is Step.OLD:
                 continue
-            if step is Step.SEEK or len(new) >= room or not self._wants(partition):
+            if step is Step.SEEK or len(new) >= room or not self.wants(partition):
                 self._consumer.seek(partition, index.next(lane))
                 break
             if index.advance(lane, record.offset):

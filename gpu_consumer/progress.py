@@ -11,16 +11,18 @@ class ProgressWatch:
         self._moved_at = now
         self._position: Hashable = None
 
-    def look(self, now: float, position: Hashable, *, lag: int, busy: bool, waiting_for: str | None) -> str | None:
-        """A sentence where nothing moved for too long although there is work and nothing to wait for, else None.
+    def look(
+        self, now: float, position: Hashable, *, undone: str | None, busy: bool, waiting_for: str | None
+    ) -> str | None:
+        """A sentence where nothing moved for too long although something is `undone`, else None.
 
         `position` is anything that changes with progress; `busy`: something is in flight; `waiting_for` names a wait
         that is nobody's fault here, such as a store that is down.
         """
-        if position != self._position or lag == 0 or busy or waiting_for is not None:
+        if position != self._position or undone is None or busy or waiting_for is not None:
             self._position = position
             self._moved_at = now
             return None
         if now - self._moved_at < self._timeout:
             return None
-        return f"{lag} records wait, nothing is in flight, and nothing moved for {now - self._moved_at:.0f} s"
+        return f"{undone}, nothing is in flight, and nothing moved for {now - self._moved_at:.0f} s"

@@ -57,12 +57,12 @@ class Watch:
         progress = ProgressWatch(self._timeout_seconds, self._clock.steady())
         while True:
             await asyncio.sleep(min(_PERIOD_SECONDS_MAX, self._timeout_seconds / 4))
-            lag = await self._ask_for_lag()
-            self._count(lag)
+            ends = await self._ask_for_ends()
+            self._count(ends)
             self.stuck = progress.look(
                 self._clock.steady(),
                 self._position(),
-                lag=sum(lag.values()) + len(self._backlog.jobs),
+                undone=await self._undone(ends),
                 busy=bool(self._runner.running or self._backlog.count("settling")),
                 waiting_for=self.waiting_for() or self._planned_wait(),
             )
@@ -84,19 +84,29 @@ class Watch:
         wake = self._backlog.scheduler.next_batch(now)
         if wake is not None and wake > now:
             return "pictures that wait for their batch"
-        if self._backlog.count("held"):
-            return "jobs that are held, or that may be running elsewhere"
         return None
 
-    async def _ask_for_lag(self) -> dict[TopicPartition, int]:
+    async def _ask_for_ends(self) -> dict[TopicPartition, int]:
         try:
             async with asyncio.timeout(self._request_seconds):
-                lag = await self._fetcher.lag()
+                ends = await self._fetcher.ends()
         except (TimeoutError, KafkaError) as error:
             self._broker_trouble = f"the broker: {error!r}"
             return {}
         self._broker_trouble = None
-        return lag
+        return ends
+
+    async def _undone(self, ends: dict[TopicPartition, int]) -> str | None:
+        """What should move, in words. Not what is held, or may be running elsewhere, nor what that keeps from being
+        taken."""
+        jobs = len(self._backlog.jobs) - self._backlog.count("held")
+        for partition, end in ends.items():
+            if (index := self._owner.get(partition.partition)) is not None and self._fetcher.wants(partition):
+                jobs += max(0, end - index.next(self._fetcher.lane_of(partition.topic)))
+        if jobs:
+            return f"{jobs} records wait"
+        # A member that the group has dropped for good may never hear of it (case AIO-02).
+        return None if await self._fetcher.is_live_member() else "the group does not know this consumer"
 
     def _position(self) -> tuple[tuple[int, int, int], ...]:
         """Changes with everything that is taken or finished."""
@@ -106,15 +116,19 @@ class Watch:
             for lane in LANES
         )
 
-    def _count(self, lag: dict[TopicPartition, int]) -> None:
+    def _count(self, ends: dict[TopicPartition, int]) -> None:
         for lane in LANES:
             self._metrics.set("backlog_pictures", self._backlog.pictures(lane), lane=lane)
         self._metrics.set("held_jobs", self._backlog.count("held"))
         self._metrics.set("settling_jobs", self._backlog.count("settling"))
-        for partition in self._measured - lag.keys():
+        measured = set()
+        for partition, end in ends.items():
+            if (index := self._owner.get(partition.partition)) is not None:
+                lane = self._fetcher.lane_of(partition.topic)
+                lag = max(0, end - index.ledger(lane).watermark)
+                self._metrics.set("lag_records", lag, lane=lane, index=str(partition.partition))
+                measured.add(partition)
+        for partition in self._measured - measured:
             lane = self._fetcher.lane_of(partition.topic)
             self._metrics.forget("lag_records", lane=lane, index=str(partition.partition))
-        for partition, records in lag.items():
-            lane = self._fetcher.lane_of(partition.topic)
-            self._metrics.set("lag_records", records, lane=lane, index=str(partition.partition))
-        self._measured = set(lag)
+        self._measured = measured

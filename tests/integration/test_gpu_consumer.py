@@ -27,7 +27,7 @@ from schemas.topics import Catalogue
 from schemas.work import WorkItem
 from streams.kafka.clients import group_consumer, transactional_producer
 from streams.kafka.settings import KafkaSettings
-from tests.integration.gpu_pool import Engine, GpuPool, config, eventually, work_item
+from tests.integration.gpu_pool import Engine, GpuPool, Running, config, eventually, work_item
 from tests.kafka import POOL
 
 
@@ -434,12 +434,19 @@ async def test_markers_and_aborted_records_are_holes_that_end(pool: GpuPool) -> 
     assert (await ledger_of(pool, 0)).watermark == 12
 
 
+async def end_fetching(running: Running[Engine]) -> None:
+    """The client's own task ends without a word. What it had asked for is still delivered."""
+    fetcher = running.consumer._fetcher._consumer._fetcher
+    fetcher._fetch_task.cancel()
+    await asyncio.wait({fetcher._fetch_task, *fetcher._pending_tasks})
+
+
 # case AIO-04
 async def test_a_client_whose_fetching_has_died_ends_the_process(pool: GpuPool) -> None:
-    async with pool.consumer(progress_timeout_seconds=2) as running:
+    async with pool.consumer(progress_timeout_seconds=4) as running:
         await eventually(lambda: running.consumer._owner.all_open and running.consumer.ready() is None, "open")
         await eventually(lambda: bool(running.consumer._fetcher._consumer.assignment()), "assigned")
-        running.consumer._fetcher._consumer._fetcher._fetch_task.cancel()
+        await end_fetching(running)
         await pool.produce([work_item("lost")], partition=0)
         with pytest.raises(ExceptionGroup) as died:
             await running.task
@@ -447,6 +454,50 @@ async def test_a_client_whose_fetching_has_died_ends_the_process(pool: GpuPool) 
         assert "nothing moved" in (running.consumer.live() or "")
     async with pool.consumer():
         await pool.wait_for_results(1)
+
+
+async def hold_one(pool: GpuPool, running: Running[Engine]) -> None:
+    """A job that this consumer cannot run, and that waits for an upgrade."""
+    newer = work_item("newer")
+    value = json.dumps(json.loads(encode(newer)) | {"schema_version": 2}).encode()
+    await pool.produce_raw([(pool.work(), 0, newer.job_id.encode(), value, newer.headers())])
+    await eventually(lambda: running.consumer._backlog.count("held") == 1, "held")
+
+
+# case AIO-04
+async def test_a_job_that_is_held_does_not_hide_a_client_that_has_died(pool: GpuPool) -> None:
+    async with pool.consumer(progress_timeout_seconds=4) as running:
+        await hold_one(pool, running)
+        await end_fetching(running)
+        await pool.produce([work_item("lost")], partition=0)
+        with pytest.raises(ExceptionGroup) as died:
+            await asyncio.wait_for(running.task, 60)
+        assert died.group_contains(NoProgress)
+
+
+async def test_a_held_job_and_what_it_keeps_from_being_taken_are_a_named_wait(pool: GpuPool) -> None:
+    async with pool.consumer(progress_timeout_seconds=4, run_ahead_max=4) as running:
+        await hold_one(pool, running)
+        await pool.produce([work_item(f"job{n}") for n in range(8)], partition=0)
+        await pool.wait_for_results(3)
+        await asyncio.sleep(7)  # beyond the time-out: the thing itself is that time passes
+        assert running.consumer.live() is None
+        assert not running.task.done()
+        assert running.count("lag_records", lane="standard", index="0") == 9, "what is taken is not finished"
+
+
+# case AIO-02
+async def test_a_consumer_that_its_group_has_dropped_for_good_ends(pool: GpuPool) -> None:
+    async with pool.consumer(progress_timeout_seconds=4) as first:
+        await eventually(lambda: len(list(first.consumer._owner.open)) == 4, "open")
+        coordinator = first.consumer._fetcher._consumer._coordinator
+        coordinator._coordination_task.cancel()
+        await coordinator._stop_heartbeat_task()
+        async with pool.consumer() as second:
+            await eventually(lambda: len(list(second.consumer._owner.open)) == 4, "the other one took over")
+            with pytest.raises(ExceptionGroup) as died:
+                await asyncio.wait_for(first.task, 60)
+            assert died.group_contains(NoProgress, match="the group does not know")
 
 
 async def test_a_ledger_that_cannot_be_read_is_never_taken_for_an_empty_one(pool: GpuPool) -> None:

@@ -7,16 +7,16 @@ from gpu_consumer.progress import ProgressWatch
 
 def test_lag_without_movement_is_not_alive_after_a_while() -> None:
     watch = ProgressWatch(10.0, now=0.0)
-    assert watch.look(1.0, "a", lag=5, busy=False, waiting_for=None) is None
-    assert watch.look(10.9, "a", lag=5, busy=False, waiting_for=None) is None
-    assert "5 records wait" in (watch.look(11.0, "a", lag=5, busy=False, waiting_for=None) or "")
+    assert watch.look(1.0, "a", undone="5 records wait", busy=False, waiting_for=None) is None
+    assert watch.look(10.9, "a", undone="5 records wait", busy=False, waiting_for=None) is None
+    assert "5 records wait" in (watch.look(11.0, "a", undone="5 records wait", busy=False, waiting_for=None) or "")
 
 
 def test_work_movement_and_named_waits_are_life() -> None:
     watch = ProgressWatch(10.0, now=0.0)
-    assert watch.look(50.0, "a", lag=5, busy=True, waiting_for=None) is None
-    assert watch.look(100.0, "a", lag=5, busy=False, waiting_for="the store") is None
-    assert watch.look(150.0, "b", lag=5, busy=False, waiting_for=None) is None
-    assert watch.look(200.0, "b", lag=0, busy=False, waiting_for=None) is None
-    assert watch.look(209.0, "b", lag=5, busy=False, waiting_for=None) is None
-    assert watch.look(210.0, "b", lag=5, busy=False, waiting_for=None) is not None
+    assert watch.look(50.0, "a", undone="5 records wait", busy=True, waiting_for=None) is None
+    assert watch.look(100.0, "a", undone="5 records wait", busy=False, waiting_for="the store") is None
+    assert watch.look(150.0, "b", undone="5 records wait", busy=False, waiting_for=None) is None
+    assert watch.look(200.0, "b", undone=None, busy=False, waiting_for=None) is None
+    assert watch.look(209.0, "b", undone="5 records wait", busy=False, waiting_for=None) is None
+    assert watch.look(210.0, "b", undone="5 records wait", busy=False, waiting_for=None) is not None
