@@ -15,7 +15,7 @@ from gpu_consumer.engine.stepwise.decoder import decode
 from gpu_consumer.engine.stepwise.families import STEP_FAMILIES
 from gpu_consumer.engine.stepwise.families.base import Rows
 from gpu_consumer.engine.stepwise.request import Ended, Failed, Made, Request, Shape
-from gpu_consumer.engine.stepwise.samplers import Sampler
+from gpu_consumer.engine.stepwise.samplers import Sampler, Schedulers
 from gpu_consumer.engine.stepwise.slots import End, Slots
 from gpu_consumer.engine.stepwise.texts import Texts
 from gpu_consumer.models.loading import Loaded
@@ -72,6 +72,7 @@ class Stepwise:
         self._slots = Slots(shape.bucket)
         self._texts = Texts(loaded, family, shape, texts_kept)
         self._batch = Batch(loaded.pipe, family, shape)
+        self._schedulers = Schedulers(loaded.scheduler_config)
         self._lives: dict[str, _Life] = {}  # in the order of joining
         self._ended: list[Ended] = []
         self.steps = 0
@@ -160,9 +161,8 @@ class Stepwise:
         request = life.request
         positive, *negative = (rows[text] for text in _texts(request))
         try:
-            sampler = Sampler(
-                request, self._loaded.scheduler_config, self._batch.latent_shape, self._batch.dtype, self._batch.device
-            )
+            scheduler = self._schedulers.fresh(request.scheduler)
+            sampler = Sampler(request, scheduler, self._batch.latent_shape, self._batch.dtype, self._batch.device)
             self._batch.place(life.slot, positive, negative[0] if negative else None, request.guidance_scale)
         except Exception as error:
             return _the_items_own(trouble(error))
