@@ -207,7 +207,9 @@ class Fetcher(ConsumerRebalanceListener):  # type: ignore[misc]
         """The client has moved its position over a record that it could not deliver (case AIO-26)."""
         _, partition, offset, limit = error.args
         index, lane = self._index_of(partition.partition), self._lane_of[partition.topic]
-        if index is not None and index.look(lane, offset) is Step.NEXT:
-            index.advance(lane, offset)
+        step = Step.OLD if index is None else index.look(lane, offset)
+        if index is not None and step is Step.HOLE:
+            self._pass_over(index, lane, offset)
+        if index is not None and step in (Step.NEXT, Step.HOLE) and index.advance(lane, offset):
             self._unreadable(index, lane, offset, f"the record is larger than the fetch limit of {limit} bytes")
         self._return_to_our_own()
