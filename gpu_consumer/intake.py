@@ -66,16 +66,19 @@ class Work:
     problem: str | None = None
 
 
-def read_work(value: bytes | None, headers: Iterable[tuple[str, bytes]], results_partitions: int) -> Work:
-    """Raises Undecodable, for a dead letter, where the record names no job or cannot be read by any version."""
-    named = dict(headers)
+def read_work(value: bytes | None, headers: Iterable[tuple[str, bytes | None]], results_partitions: int) -> Work:
+    """Raises Undecodable, for a dead letter, where the record names no job or cannot be read by any version.
+
+    A named job whose fields are not understood may be of a newer release: a config's new sampler, or a new field.
+    """
+    named = {name: value for name, value in headers if value is not None}
     if (unreadable := named.get(HEADER_UNREADABLE)) is not None:
         raise Undecodable(f"the work record is not what was sent: {unreadable.decode('utf-8', 'replace')}")
     if value is None:
         raise Undecodable("the work record has no value")
     try:
         item = decode_work(value)
-    except UnknownVersion as error:
+    except (UnknownVersion, Undecodable) as error:
         return _unknown(value, named, str(error))
     _check_job_id(item.job_id)
     deadline_ms = int(item.deadline.timestamp() * 1000)

@@ -3,10 +3,9 @@
 The headers of a work record never change form, so that a consumer of any version can hold what it cannot read yet.
 """
 
-from datetime import datetime
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from schemas.codec import decode_object
 from schemas.config import GenerationConfig
@@ -35,10 +34,10 @@ class WorkItem(BaseModel):
     seed: int = Field(description="Of the first picture; picture k is drawn with seed + k.")
     images: int
     lane: Lane
-    deadline: datetime
+    deadline: AwareDatetime
     results_partition: int
     price_gpu_seconds: float
-    accepted_at: datetime
+    accepted_at: AwareDatetime
     metadata: dict[str, str] = Field(default_factory=dict)
 
     def headers(self) -> tuple[tuple[str, bytes], ...]:

@@ -40,6 +40,17 @@ def test_a_newer_version_is_named_by_its_headers() -> None:
     assert read_work(b'{"schema_version":3,"who":"blue"}', item.headers(), 4).names is None
 
 
+def test_a_named_job_with_a_field_that_is_not_understood_is_held() -> None:
+    item = work_item("a")
+    value = encode(item).replace(b'"scheduler":"ddim"', b'"scheduler":"newest"')
+    work = read_work(value, item.headers(), 4)
+    assert (work.job_id, work.item) == (item.job_id, None)
+    assert work.names is not None
+    assert "config.scheduler" in (work.problem or "")
+    with pytest.raises(Undecodable):
+        read_work(value, (), 4)
+
+
 def test_a_hash_that_differs_here_holds_the_job() -> None:
     work = read_work(encode(work_item("a", config_hash="0" * 64)), (), 4)
     assert "one version of promptkiln" in (work.problem or "")
@@ -63,11 +74,15 @@ def test_a_result_that_has_nowhere_to_go_holds_the_job() -> None:
         (b'{"schema_version":2}', ()),
         (b'{"schema_version":2}', (("kiln-job", b"../x"), ("kiln-deadline-ms", b"5"))),
         (b'{"schema_version":2}', (("kiln-job", work_item("a").job_id.encode()), ("kiln-deadline-ms", b"soon"))),
+        (b'{"schema_version":2}', (("kiln-job", None), ("kiln-deadline-ms", b"5"))),
+        (encode(work_item("a")).replace(b"T00:00:00Z", b"T00:00:00"), ()),
         (encode(work_item("a")).replace(work_item("a").job_id.encode(), b"../../../etc/passwd"), ()),
         (encode(work_item("a")).replace(work_item("a").job_id.encode(), work_item("a").job_id.upper().encode()), ()),
     ],
 )
-def test_what_no_version_can_read_is_undecodable(value: bytes | None, headers: tuple[tuple[str, bytes], ...]) -> None:
+def test_what_no_version_can_read_is_undecodable(
+    value: bytes | None, headers: tuple[tuple[str, bytes | None], ...]
+) -> None:
     with pytest.raises(Undecodable):
         read_work(value, headers, 4)
 
