@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from aiokafka import TopicPartition
@@ -19,6 +19,7 @@ from streams.kafka.settings import KafkaSettings
 
 _LOG = logging.getLogger(__name__)
 _CHANGES_MAX = 500  # a transaction; a result is a few KiB, and the broker takes them in batches of half a MiB
+_BYTES_MAX = 8 << 20  # a transaction of large dead letters, which has to be through before its deadline
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,16 @@ def mark(lane: Lane, offset: int, value: Mark) -> Change:
 
 def unmark(lane: Lane, offset: int) -> Change:
     return Change(lane, lambda ledger: ledger.unmark(offset))
+
+
+def _count_for_one(changes: Sequence[Change]) -> int:
+    """How many of the changes one transaction takes: the first in any case."""
+    total = 0
+    for count, change in enumerate(changes[:_CHANGES_MAX]):
+        total += sum(len(output.value or b"") for output in change.outputs)
+        if count and total > _BYTES_MAX:
+            return count
+    return min(len(changes), _CHANGES_MAX)
 
 
 class Index:
@@ -152,7 +163,7 @@ class Index:
         after: dict[Lane, Ledger] = {}
 
         def build() -> Transaction:
-            batch.extend(self._waiting[:_CHANGES_MAX])
+            batch.extend(self._waiting[: _count_for_one(self._waiting)])
             del self._waiting[: len(batch)]
             for change in batch:
                 if change.lane not in after:
