@@ -1,6 +1,7 @@
 """Looks at the consumer from outside every few seconds: its lag, what it waits for, and whether anything moves."""
 
 import asyncio
+import logging
 
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
@@ -17,6 +18,7 @@ from gpu_consumer.settings import GpuConsumerSettings
 from schemas.request import LANES
 from streams.kafka.settings import KafkaSettings
 
+_LOG = logging.getLogger(__name__)
 _PERIOD_SECONDS_MAX = 5.0
 
 
@@ -50,6 +52,7 @@ class Watch:
         self._clock = clock
         self._measured: set[TopicPartition] = set()
         self._broker_trouble: str | None = None
+        self._rewound: str | None = None
         self.stuck: str | None = None
 
     async def run(self) -> None:
@@ -76,6 +79,7 @@ class Watch:
             self._outcomes.waiting_for
             or self._fetcher.trouble
             or self._broker_trouble
+            or self._rewound
             or (f"the engine is starting again: {restarting}" if restarting else None)
         )
 
@@ -122,13 +126,22 @@ class Watch:
         self._metrics.set("held_jobs", self._backlog.count("held"))
         self._metrics.set("settling_jobs", self._backlog.count("settling"))
         measured = set()
+        rewound = None
         for partition, end in ends.items():
             if (index := self._owner.get(partition.partition)) is not None:
                 lane = self._fetcher.lane_of(partition.topic)
-                lag = max(0, end - index.ledger(lane).watermark)
-                self._metrics.set("lag_records", lag, lane=lane, index=str(partition.partition))
+                finished = index.ledger(lane).watermark
+                if end < finished:
+                    rewound = (
+                        f"{partition.topic}[{partition.partition}] ends at {end} and {finished} of it are finished: it "
+                        "was made anew, and its records are passed by; delete the pool's ledger topic too"
+                    )
+                self._metrics.set("lag_records", max(0, end - finished), lane=lane, index=str(partition.partition))
                 measured.add(partition)
         for partition in self._measured - measured:
             lane = self._fetcher.lane_of(partition.topic)
             self._metrics.forget("lag_records", lane=lane, index=str(partition.partition))
         self._measured = measured
+        if rewound is not None and self._rewound is None:
+            _LOG.error("%s", rewound)
+        self._rewound = rewound

@@ -25,7 +25,8 @@ from schemas.outcome import Outcome, WorkRecord
 from schemas.request import LANES
 from schemas.topics import Catalogue
 from schemas.work import WorkItem
-from streams.kafka.clients import group_consumer, transactional_producer
+from streams.kafka.admin import create_topics
+from streams.kafka.clients import admin_client, group_consumer, transactional_producer
 from streams.kafka.settings import KafkaSettings
 from tests.integration.gpu_pool import Engine, GpuPool, Running, config, eventually, work_item
 from tests.kafka import POOL
@@ -498,6 +499,28 @@ async def test_a_consumer_that_its_group_has_dropped_for_good_ends(pool: GpuPool
             with pytest.raises(ExceptionGroup) as died:
                 await asyncio.wait_for(first.task, 60)
             assert died.group_contains(NoProgress, match="the group does not know")
+
+
+async def test_a_work_topic_made_anew_under_its_old_ledger_is_named(pool: GpuPool) -> None:
+    await pool.produce([work_item(f"job{n}") for n in range(5)], partition=0)
+    async with pool.consumer():
+        await pool.wait_for_results(5)
+        await pool.wait_until_done()
+    admin = admin_client(pool.kafka)
+    await admin.start()
+    try:
+        await admin.delete_topics([pool.work()])
+
+        async def gone() -> bool:
+            return pool.work() not in await admin.list_topics()
+
+        await eventually(gone, "the topic is deleted")
+    finally:
+        await admin.close()
+    await create_topics(pool.kafka, pool.catalogue)
+    await pool.produce([work_item("purged")], partition=0)
+    async with pool.consumer(progress_timeout_seconds=8) as running:
+        await eventually(lambda: "made anew" in (running.consumer.ready() or ""), "not ready")
 
 
 async def test_a_ledger_that_cannot_be_read_is_never_taken_for_an_empty_one(pool: GpuPool) -> None:
