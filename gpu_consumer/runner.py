@@ -127,16 +127,19 @@ class Runner:
         return chosen
 
     def _of_ours(self, units: Sequence[Unit]) -> list[Unit]:
-        """The units that are to run: those whose job was not settled or lost since it was chosen."""
+        """The units that are to run: those whose job was not settled or lost since it was chosen, and is in time."""
         ours = []
+        now = self._clock.steady()
         for unit in units:
             job = self._backlog.jobs.get(unit.job)
             if job is None or not job.running:
                 continue
+            if job.deadline <= now:
+                self._settler.due(job.id)
             if job.index.void:
                 job.running = 0
                 self._settler.end(job)
-            elif job.flaw is None:
+            elif job.flaw is None and job.verdict is None:
                 ours.append(unit)
             else:
                 job.running -= 1

@@ -225,6 +225,16 @@ async def test_an_expired_job_is_settled_as_such(bench: Bench) -> None:
     assert bench.results()["late"].status == "expired"
 
 
+async def test_what_expires_after_it_was_marked_does_not_run(bench: Bench) -> None:
+    bench.engine.before = lambda: setattr(bench.clock, "seconds", bench.clock.seconds + 10)
+    soon = work_item("soon", config=config(steps=9), deadline=EPOCH + timedelta(seconds=5))
+    bench.take(work_item("long"), soon)
+    await bench.idle()
+    assert bench.engine.seen == [["a long"]]
+    assert {name: result.status for name, result in bench.results().items()} == {"long": "succeeded", "soon": "expired"}
+    assert bench.index.ledger("standard").watermark == 2
+
+
 async def test_an_engine_that_dies_too_often_ends_the_runner(tmp_path: Path) -> None:
     bench = Bench(tmp_path, restarts_per_hour_max=2, engine_deaths_max=9)
     await bench.start()
