@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
 
 from aiokafka.errors import KafkaError
 
@@ -29,6 +30,7 @@ from streams.health import HealthServer
 from streams.kafka.settings import KafkaSettings
 
 _LOG = logging.getLogger(__name__)
+_ENGINE_SECONDS = 1.0  # one that is idle ends at once
 EXIT_ENGINE = 3  # the engine does not start, or died too often
 EXIT_NO_PROGRESS = 4
 EXIT_NO_LEASE = 5
@@ -109,7 +111,10 @@ class GpuService:
                 self._starting = None
                 await self._work(ready, stop)
         finally:
-            await self._engine.stop()
+            # The grace is over for what runs: an engine in the middle of a batch is killed, not waited for.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_ENGINE_SECONDS):
+                    await self._engine.stop()
             await self.health.stop()
 
     async def _start(self, stop: asyncio.Event) -> Ready | None:

@@ -136,5 +136,5 @@ class Engine(Protocol):
         ...
 
     async def stop(self) -> None:
-        """End the engine, whatever it does, within a bounded time. Safe to call twice."""
+        """End the engine, whatever it does, within a bounded time; cancelled, at once. Safe to call twice."""
         ...
