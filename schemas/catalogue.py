@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 import yaml
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from schemas.config import ConfigFile, GenerationConfig
 from schemas.errors import CatalogueError
@@ -15,6 +15,7 @@ from schemas.request import ConfigRef
 
 DEFAULT_CHANNEL = "stable"
 LOCK_NAME = "configs.lock"
+_LOCKED = TypeAdapter(dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,8 @@ def load_configs(folder: Path) -> ConfigCatalogue:
             raise CatalogueError(f"{path.name}: {where}: {detail['msg']}") from error
         except yaml.YAMLError as error:
             raise CatalogueError(f"{path.name} is no YAML: {error}") from error
+        except (OSError, UnicodeDecodeError) as error:
+            raise CatalogueError(f"{path} cannot be read: {error}") from error
         if file.name != path.stem:
             raise CatalogueError(f"{path.name} holds the config {file.name!r}; name the file after its config")
         files.append(file)
@@ -85,9 +88,13 @@ def load_configs(folder: Path) -> ConfigCatalogue:
 
 
 def check_lock(catalogue: ConfigCatalogue, folder: Path) -> list[str]:
-    """One sentence for each published version whose hash changed or that left the lock. Empty: all is well."""
+    """One sentence for each published version whose hash changed or that left the lock. Empty: all is well. Raises
+    CatalogueError where there is a lock that cannot be read."""
     path = folder / LOCK_NAME
-    locked: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    try:
+        locked = _LOCKED.validate_json(path.read_bytes()) if path.exists() else {}
+    except (OSError, ValidationError) as error:
+        raise CatalogueError(f"{path} cannot be read as a lock; bring it back from version control") from error
     now = catalogue.hashes()
     problems = [
         f"{label} is published and its pixels changed; undo the change and add a new version"

@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from schemas.catalogue import ConfigCatalogue, load_configs
+from schemas.errors import CatalogueError, setting_refused
 from schemas.pools import Pools, Tenants, load_pools, load_tenants
 from schemas.topics import Catalogue, TopicSettings
 
@@ -29,5 +30,9 @@ class DeploymentSettings(BaseSettings):
         return load_configs(self.configs)
 
     def catalogue(self) -> Catalogue:
-        """The catalogue of topics. Raises CatalogueError where the pools cannot be read."""
-        return Catalogue(TopicSettings(), self.load_pools())
+        """The catalogue of topics. Raises CatalogueError where a setting is refused or the pools cannot be read."""
+        try:
+            settings = TopicSettings()
+        except ValidationError as error:
+            raise CatalogueError(setting_refused(error, "KILN_TOPICS_")) from error
+        return Catalogue(settings, self.load_pools())

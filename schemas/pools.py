@@ -74,6 +74,8 @@ def _load(model: type[_Model], path: Path) -> _Model:
         raise CatalogueError(f"{path.name}: {where}: {detail['msg']}") from error
     except yaml.YAMLError as error:
         raise CatalogueError(f"{path.name} is no YAML: {error}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise CatalogueError(f"{path} cannot be read: {error}") from error
 
 
 def load_pools(path: Path) -> Pools:

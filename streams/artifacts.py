@@ -36,8 +36,11 @@ def _fetch_s3(bucket: str, path: str) -> bytes:
 
 
 def save(artifact: Artifact, folder: Path, stem: str) -> Path:
-    """Fetch and write the artifact as `stem` with its own extension. Returns the path."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Fetch and write the artifact into an existing folder, as `stem` with its own extension. Returns the path."""
     path = folder / f"{stem}{Path(urlsplit(artifact.uri).path).suffix}"
-    path.write_bytes(fetch(artifact))
+    data = fetch(artifact)
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written: {error}") from error
     return path

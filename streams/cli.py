@@ -35,7 +35,7 @@ def main() -> None:
     try:
         build()()
     except CommandError as error:
-        Console(stderr=True).print(f"kiln: {error}", style="red", highlight=False, soft_wrap=True)
+        Console(stderr=True).print(f"kiln: {error}", style="red", highlight=False, markup=False, soft_wrap=True)
         sys.exit(error.code)
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)

@@ -4,15 +4,16 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import aclosing
-from types import TracebackType
 from typing import Self
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from pydantic import ValidationError
 
 from schemas.codec import encode
 from schemas.request import GenerationRequest
 from schemas.result import GenerationResult, parse_result
 from schemas.topics import Catalogue
+from streams.kafka.admin import require_topics
 from streams.kafka.clients import idempotent_producer, log_consumer, stop_client
 from streams.kafka.log import read_log
 from streams.kafka.settings import KafkaSettings
@@ -31,18 +32,22 @@ class PromptClient:
         self._reader: AIOKafkaConsumer = log_consumer(kafka, follow=True)
 
     async def __aenter__(self) -> Self:
-        await self._producer.start()
-        await self._reader.start()
-        results = result_partitions(self._catalogue)
-        self._reader.assign(results)
-        await self._reader.seek_to_end(*results)
-        for partition in results:
-            await self._reader.position(partition)  # resolves the seek now: what is published later is read
+        """Raises LogUnavailable where the topics are missing."""
+        try:
+            await require_topics(self._kafka, [self._catalogue.requests, self._catalogue.results])
+            await self._producer.start()
+            await self._reader.start()
+            results = result_partitions(self._catalogue)
+            self._reader.assign(results)
+            await self._reader.seek_to_end(*results)
+            for partition in results:
+                await self._reader.position(partition)  # resolves the seek now: what is published later is read
+        except BaseException:
+            await self.__aexit__()
+            raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         seconds = self._kafka.close_timeout_ms / 1000
         await stop_client(self._producer, seconds)
         await stop_client(self._reader, seconds)
@@ -60,7 +65,8 @@ class PromptClient:
     async def poll(self, timeout_seconds: float = 0.2) -> list[GenerationResult]:
         """The results that arrived since the last call; waits for the first up to `timeout_seconds`."""
         batches = await self._reader.getmany(timeout_ms=int(timeout_seconds * 1000))
-        return [parse_result(record.value) for records in batches.values() for record in records if record.value]
+        read = (_read(record.value) for records in batches.values() for record in records)
+        return [result for result in read if result is not None]
 
     async def follow(self, names: Iterable[tuple[str, str]], timeout_seconds: float) -> AsyncIterator[GenerationResult]:
         """The result of each named (tenant, request id), as they end. Stops early after `timeout_seconds`."""
@@ -79,7 +85,16 @@ def result_partitions(catalogue: Catalogue) -> list[TopicPartition]:
 
 async def read_results(kafka: KafkaSettings, catalogue: Catalogue) -> AsyncIterator[GenerationResult]:
     """Every result that is retained now, in the order of its partition."""
+    await require_topics(kafka, [catalogue.results])
     async with aclosing(read_log(kafka, result_partitions(catalogue))) as records:
         async for record in records:
-            if record.value:
-                yield parse_result(record.value)
+            if (result := _read(record.value)) is not None:
+                yield result
+
+
+def _read(value: bytes | None) -> GenerationResult | None:
+    """None of what another than us wrote to the topic: it is nobody's result, and hides nobody's."""
+    try:
+        return parse_result(value or b"")
+    except ValidationError:
+        return None

@@ -1,10 +1,11 @@
 """How every command reaches the cluster, and how it says that it cannot."""
 
 import asyncio
+import logging
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
 from schemas.deployment import DeploymentSettings
 from schemas.errors import CatalogueError, CommandError
@@ -16,11 +17,14 @@ T = TypeVar("T")
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end; a cluster that cannot be reached becomes a sentence."""
+    """Run to the end; a cluster that cannot be reached becomes a sentence, and the only one."""
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     try:
         return asyncio.run(work)
     except StreamError as error:
         raise CommandError(str(error)) from error
+    except MessageSizeTooLargeError as error:
+        raise CommandError(f"Kafka refuses a record: {error}; send a smaller one") from error
     except KafkaError as error:
         raise CommandError(
             f"Kafka does not answer ({error}); start one with `kiln broker up` or set KAFKA_BOOTSTRAP_SERVERS"

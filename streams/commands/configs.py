@@ -1,10 +1,12 @@
 """`kiln configs`: the frozen, versioned inference parameters and their lock."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from pydantic import ValidationError
 from rich.console import Console
 from rich.table import Table
 
@@ -12,7 +14,7 @@ from schemas.catalogue import ConfigCatalogue, check_lock, write_lock
 from schemas.config import GenerationConfig
 from schemas.deployment import DeploymentSettings
 from schemas.errors import CatalogueError, CommandError
-from schemas.request import ConfigRef
+from schemas.request import ConfigRef, first_problem
 
 app = typer.Typer(no_args_is_help=True, help="Configurations: frozen, versioned inference parameters.")
 Folder = Annotated[Path | None, typer.Option("--configs", help="Folder of the YAML files.")]
@@ -40,7 +42,11 @@ def list_configs(folder: Folder = None) -> None:
 @app.command()
 def show(name: str, version: Annotated[int | None, typer.Option()] = None, folder: Folder = None) -> None:
     """Print one configuration as JSON, with its hash."""
-    found = _catalogue(_settings(folder)).resolve(ConfigRef(name=name, version=version))
+    try:
+        wanted = ConfigRef(name=name, version=version)
+    except ValidationError as error:
+        raise CommandError(first_problem(error)[1]) from error
+    found = _catalogue(_settings(folder)).resolve(wanted)
     if not isinstance(found, GenerationConfig):
         raise CommandError(found.message)
     Console().print_json(json.dumps(found.model_dump(mode="json") | {"config_hash": found.config_hash}))
@@ -50,9 +56,7 @@ def show(name: str, version: Annotated[int | None, typer.Option()] = None, folde
 def check(folder: Folder = None) -> None:
     """Exit 1 where a file is wrong or a published version changed."""
     settings = _settings(folder)
-    problems = check_lock(_catalogue(settings), settings.configs)
-    if problems:
-        raise CommandError("\n".join(problems))
+    _refuse(check_lock, settings)
     Console().print(f"{settings.configs}: every published version is as it was")
 
 
@@ -60,10 +64,17 @@ def check(folder: Folder = None) -> None:
 def lock(folder: Folder = None) -> None:
     """Record the hashes of new versions. Refuses where a published version changed."""
     settings = _settings(folder)
-    problems = write_lock(_catalogue(settings), settings.configs)
+    _refuse(write_lock, settings)
+    Console().print(f"{settings.configs}/configs.lock is up to date")
+
+
+def _refuse(look: Callable[[ConfigCatalogue, Path], list[str]], settings: DeploymentSettings) -> None:
+    try:
+        problems = look(_catalogue(settings), settings.configs)
+    except (CatalogueError, OSError) as error:
+        raise CommandError(str(error)) from error
     if problems:
         raise CommandError("\n".join(problems))
-    Console().print(f"{settings.configs}/configs.lock is up to date")
 
 
 def _catalogue(settings: DeploymentSettings) -> ConfigCatalogue:

@@ -1,7 +1,7 @@
 """`kiln results` and `kiln watch`: how requests ended, so far and from now on."""
 
 import sys
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -19,7 +19,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="One event a line, as it st
 def results(
     tenant: Tenant = None,
     request_id: Annotated[str | None, typer.Option(help="Of this request only.")] = None,
-    status: Annotated[str | None, typer.Option(help="succeeded, failed, rejected, cancelled or expired.")] = None,
+    status: Annotated[
+        Literal["succeeded", "failed", "rejected", "cancelled", "expired"] | None, typer.Option(help="So ended only.")
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, help="The newest so many.")] = 50,
     as_json: AsJson = False,
 ) -> None:
@@ -50,7 +52,7 @@ def results(
             _config(result),
             _what(result),
         )
-    Console().print(table)
+    Console(markup=False).print(table)  # a request id may look like markup
 
 
 def watch(tenant: Tenant = None, as_json: AsJson = False) -> None:

@@ -58,7 +58,10 @@ def export(
         if problems:
             raise CommandError("\n".join(problems))
         return
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, document in documents().items():
-        (folder / name).write_text(text_of(document), encoding="utf-8")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, document in documents().items():
+            (folder / name).write_text(text_of(document), encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"{folder} cannot be written: {error}; name another folder") from error
     Console().print(f"{len(documents())} documents in {folder}")

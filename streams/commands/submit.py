@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from schemas.codec import decode_object
 from schemas.errors import CommandError, Undecodable
-from schemas.request import GenerationRequest, first_problem
+from schemas.request import GenerationRequest, Lane, first_problem
 from schemas.result import GenerationResult, Succeeded
 from streams.artifacts import save
 from streams.client import PromptClient
@@ -31,9 +31,11 @@ def submit(
     tenant: Annotated[str, typer.Option(help="Who pays.")] = "me",
     negative: Annotated[str, typer.Option(help="What not to draw.")] = "",
     seed: Annotated[int | None, typer.Option(help="Absent, one is drawn.")] = None,
-    images: Annotated[int, typer.Option(help="How many pictures.")] = 1,
-    priority: Annotated[str, typer.Option(help="interactive, standard or bulk.")] = "standard",
-    deadline: Annotated[float | None, typer.Option(help="Seconds from now after which it is worth nothing.")] = None,
+    images: Annotated[int, typer.Option(min=1, help="How many pictures.")] = 1,
+    priority: Annotated[Lane, typer.Option(help="Which lane it waits in.")] = "standard",
+    deadline: Annotated[
+        float | None, typer.Option(min=0, help="Seconds from now after which it is worth nothing.")
+    ] = None,
     request_id: Annotated[str | None, typer.Option(help="Absent, one is made.")] = None,
     retry_of: Annotated[str | None, typer.Option(help="The request this one tries again.")] = None,
     lines: Annotated[
@@ -41,30 +43,46 @@ def submit(
     ] = None,
     wait: Annotated[bool, typer.Option(help="Wait until every request has ended.")] = False,
     folder: Annotated[Path | None, typer.Option("--save", help="Wait, and save the pictures here.")] = None,
-    timeout: Annotated[float, typer.Option(help="Seconds to wait at most.")] = 300.0,
+    timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait at most.")] = 300.0,
 ) -> None:
     """Publish requests. Exit status: 0 published (waiting: all succeeded), 1 an error, 3 some did not succeed."""
     if (prompt is None) == (lines is None):
         raise CommandError("give a prompt, or requests by --json-lines FILE", 2)
     if lines is not None:
-        text = sys.stdin.read() if lines == "-" else _read(Path(lines))
-        requests = list(_from_lines(text.splitlines(), tenant))
+        requests = list(_from_lines(_read(lines).split(b"\n"), tenant))
     else:
-        until = datetime.now(UTC) + timedelta(seconds=deadline) if deadline is not None else None
+        until = None if deadline is None else _from_now(deadline)
         body = {
             "request_id": request_id or str(uuid4()), "tenant": tenant, "prompt": prompt, "negative_prompt": negative,
             "config": _config_ref(config), "seed": seed, "images": images, "priority": priority,
-            "deadline": until.isoformat() if until else None, "retry_of": retry_of,
+            "deadline": until, "retry_of": retry_of,
         }  # fmt: skip
         requests = [_checked(body, "the request")]
+    if folder is not None:
+        _prepare(folder)
     run(_submit(requests, wait=wait or folder is not None, folder=folder, timeout=timeout))
 
 
-def _read(path: Path) -> str:
+def _read(path: str) -> bytes:
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as error:
         raise CommandError(f"{path} cannot be read: {error}") from error
+
+
+def _from_now(seconds: float) -> str:
+    try:
+        return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()
+    except (OverflowError, ValueError) as error:
+        raise CommandError(f"a deadline {seconds:g} s from now has no date; send one that has, or none", 2) from error
+
+
+def _prepare(folder: Path) -> None:
+    """Before anything is asked for: the pictures would have nowhere to go."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandError(f"{folder} is no folder to save in: {error}") from error
 
 
 def _config_ref(text: str) -> dict[str, Any]:
@@ -77,12 +95,12 @@ def _config_ref(text: str) -> dict[str, Any]:
     return {"name": name, "channel": channel} if colon else {"name": name}
 
 
-def _from_lines(lines: Iterable[str], tenant: str) -> Iterable[GenerationRequest]:
+def _from_lines(lines: Iterable[bytes], tenant: str) -> Iterable[GenerationRequest]:
     """The requests of JSON lines; an absent id or tenant is filled in. All are checked before any is sent."""
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
-                body = decode_object(line.encode())
+                body = decode_object(line)
             except Undecodable as error:
                 raise CommandError(f"line {number}: {error}") from error
             yield _checked({"request_id": str(uuid4()), "tenant": tenant, **body}, f"line {number}")
@@ -115,14 +133,15 @@ async def _submit(requests: list[GenerationRequest], *, wait: bool, folder: Path
                 results.append(result)
                 bar.advance(task)
     for result in results:
-        console.print(_line(result), highlight=False, soft_wrap=True)
+        console.print(_line(result), highlight=False, markup=False, soft_wrap=True)
         if folder is not None and isinstance(result, Succeeded):
             for number, artifact in enumerate(result.artifacts):
-                console.print(f"  {save(artifact, folder, f'{result.job_id}-{number}')}", soft_wrap=True)
+                path = save(artifact, folder, f"{result.job_id}-{number}")
+                console.print(f"  {path}", highlight=False, markup=False, soft_wrap=True)
     if len(results) < len(names):
         raise CommandError(
-            f"{len(names) - len(results)} of {len(names)} have not ended after {timeout:.0f} s; they still will: "
-            "look with `kiln results`, and at `kiln lag` for what waits"
+            f"{len(names) - len(results)} of {len(names)} have not ended after {timeout:.0f} s; look with "
+            "`kiln results`, where an id that was sent before has ended already, and at `kiln lag` for what waits"
         )
     if not all(isinstance(result, Succeeded) for result in results):
         raise CommandError("not every request succeeded; each says above what to do", EXIT_NOT_ALL_SUCCEEDED)

@@ -16,6 +16,7 @@ from schemas.errors import CommandError
 from schemas.topics import TopicSpec
 from streams.kafka.clients import admin_client
 from streams.kafka.drift import Observed, drift, min_in_sync
+from streams.kafka.errors import LogUnavailable
 from streams.kafka.settings import KafkaSettings
 
 _PATIENCE_SECONDS = 30.0
@@ -67,6 +68,15 @@ async def check_topics(kafka: KafkaSettings, catalogue: HasSpecs, *, replication
         return [sentence for spec in specs for sentence in drift(spec, observed.get(spec.name), copies)]
 
     return await _patiently(attempt)
+
+
+async def require_topics(kafka: KafkaSettings, names: Iterable[str]) -> None:
+    """Raises LogUnavailable where one is missing, since most clients would wait for it for ever; KafkaError where the
+    cluster cannot be reached."""
+    async with _admin(kafka) as admin:
+        present = set(await admin.list_topics())
+    if missing := [name for name in names if name not in present]:
+        raise LogUnavailable(f"the topic {missing[0]} is missing; run `kiln topics create`")
 
 
 async def wait_led(kafka: KafkaSettings, topics: Sequence[str], *, seconds: float = _PATIENCE_SECONDS) -> None:

@@ -1,11 +1,17 @@
 """A group's lag as KEDA computes it: end offset less committed offset, earliest where nothing was committed."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 
 from aiokafka import TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import GroupCoordinatorNotAvailableError
+from aiokafka.structs import OffsetAndMetadata
 
 from streams.kafka.clients import admin_client, log_consumer, stop_client
 from streams.kafka.settings import KafkaSettings
+
+_COORDINATOR_TRIES, _PAUSE_SECONDS = 100, 0.1  # a new cluster makes its offsets topic when first asked
 
 
 async def group_lag(kafka: KafkaSettings, group: str, topics: Sequence[str]) -> dict[str, int]:
@@ -14,12 +20,12 @@ async def group_lag(kafka: KafkaSettings, group: str, topics: Sequence[str]) -> 
     Raises KafkaError where the cluster does not answer.
     """
     admin = admin_client(kafka)
-    consumer = log_consumer(kafka)
     await admin.start()
     try:
-        await consumer.start()
+        consumer = log_consumer(kafka)
         try:
-            committed = await admin.list_consumer_group_offsets(group)
+            await consumer.start()
+            committed = await _committed(admin, group)
             # The consumer has subscribed to nothing, so it knows no partitions: the admin client asks for them.
             partitions = [
                 TopicPartition(topic["topic"], each["partition"])
@@ -37,3 +43,16 @@ async def group_lag(kafka: KafkaSettings, group: str, topics: Sequence[str]) -> 
         offset = committed[partition].offset if partition in committed else -1
         lags[partition.topic] += ends[partition] - (offset if offset >= 0 else begins[partition])
     return lags
+
+
+async def _committed(admin: AIOKafkaAdminClient, group: str) -> Mapping[TopicPartition, OffsetAndMetadata]:
+    tries = 0
+    while True:
+        try:
+            committed: Mapping[TopicPartition, OffsetAndMetadata] = await admin.list_consumer_group_offsets(group)
+        except GroupCoordinatorNotAvailableError:
+            if (tries := tries + 1) > _COORDINATOR_TRIES:
+                raise
+            await asyncio.sleep(_PAUSE_SECONDS)
+        else:
+            return committed

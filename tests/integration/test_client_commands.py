@@ -1,0 +1,115 @@
+"""`kiln submit`, `results` and `lag` over a real broker, admission and a GPU consumer whose engine takes no time."""
+
+import asyncio
+import json
+import sys
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import yaml
+
+from schemas.topics import Catalogue
+from streams.kafka.settings import KafkaSettings
+from tests.admission import eventually, produce, running, small_world
+from tests.integration.gpu_pool import GpuPool
+from tests.kafka import POOL
+
+
+class Done(NamedTuple):
+    code: int | None
+    out: str
+    err: str
+
+
+class Kiln:
+    def __init__(self, environment: dict[str, str]) -> None:
+        self._environment = environment
+
+    async def __call__(self, *arguments: str) -> Done:
+        child = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", "from streams.cli import main; main()", *arguments, env=self._environment,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        out, err = await asyncio.wait_for(child.communicate(), 120)
+        return Done(child.returncode, out.decode(), err.decode())
+
+
+@pytest.fixture
+def kiln(kafka_env: dict[str, str], prefix: str, tmp_path: Path) -> Kiln:
+    pools = tmp_path / "pools.yaml"
+    pool = {"gpu_product": "CPU", "vram_bytes": 8 << 30, "price_usd_per_hour": 1, "replicas_max": 2, "partitions": 4}
+    pools.write_text(yaml.safe_dump({"pools": {POOL: pool}}))
+    deployment = {"KILN_TOPICS_PREFIX": prefix, "KILN_TOPICS_REQUESTS_PARTITIONS": "2", "KILN_POOLS": str(pools)}
+    return Kiln(kafka_env | deployment | {"COLUMNS": "200"})
+
+
+async def test_pictures_are_asked_for_waited_for_saved_and_found_again(
+    kiln: Kiln, kafka: KafkaSettings, catalogue: Catalogue, tmp_path: Path
+) -> None:
+    pool = GpuPool(kafka, catalogue, tmp_path / "store")
+    produce(kafka, catalogue.results, [(b"x", b"no result of ours")])  # hides nobody's
+    async with running(kafka, small_world(catalogue), "plain"), pool.consumer():
+        done = await kiln("submit", "a kiln", "--images", "2", "--seed", "7", "--request-id", "[/b]", "--save",
+                          str(tmp_path / "pictures"))  # fmt: skip
+        assert done.code == 0, done
+        assert "me/[/b] succeeded: pictures 2, seed 7, config sketch@1" in done.out
+        saved = sorted((tmp_path / "pictures").iterdir())
+
+        lines = tmp_path / "lines"
+        good, bad = ({"prompt": "one", "config": {"name": name}, "request_id": name} for name in ("painting", "none"))
+        lines.write_text(f"{json.dumps(good)}\n{json.dumps(bad)}\n")
+        mixed = await kiln("submit", "--json-lines", str(lines), "--wait")
+        assert mixed.code == 3, mixed
+        assert "me/none rejected: there is no config" in mixed.out
+        assert "not every request succeeded" in mixed.err
+
+        again = await kiln("submit", "a kiln", "--images", "2", "--seed", "7", "--request-id", "[/b]", "--wait",
+                           "--timeout", "2")  # fmt: skip
+        assert again.code == 1, "a repeat is silent"
+        assert "an id that was sent before has ended already" in again.err
+
+        found = await kiln("results", "--status", "succeeded", "--request-id", "[/b]", "--json")
+        (event,) = [json.loads(line) for line in found.out.splitlines()]
+        assert [artifact["sha256"] for artifact in event["artifacts"]] == [
+            sha256(path.read_bytes()).hexdigest() for path in saved
+        ]
+        table = await kiln("results", "--limit", "10")
+        assert table.code == 0, table
+        assert all(word in table.out for word in ("[/b]", "painting", "unknown_config"))
+
+        async def nothing_waits() -> bool:
+            lag = json.loads((await kiln("lag", "--json")).out)
+            assert set(lag) == {catalogue.admission_group, catalogue.gpu_group(POOL)}
+            return not any(waiting for topics in lag.values() for waiting in topics.values())
+
+        await eventually(nothing_waits, what="lag 0")
+
+
+async def test_watch_shows_results_as_they_come(kiln: Kiln, kafka: KafkaSettings, catalogue: Catalogue) -> None:
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", "from streams.cli import main; main()", "watch", "--tenant", "me",
+        env=kiln._environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert child.stdout is not None
+    try:
+        async with running(kafka, small_world(catalogue), "plain"):
+            first = asyncio.ensure_future(child.stdout.readline())
+            while not first.done():  # it watches from its start on, and nothing tells when that is
+                assert (await kiln("submit", "a kiln", "--config", "none")).code == 0
+                await asyncio.wait({first}, timeout=1)
+            assert b"rejected  unknown_config: there is no config" in first.result()
+    finally:
+        child.kill()
+        await child.wait()
+
+
+async def test_without_topics_a_command_says_what_to_run(kiln: Kiln, kafka: KafkaSettings, prefix: str) -> None:
+    """The clients would wait for them for ever."""
+    for arguments in (("submit", "a kiln"), ("watch",)):
+        done = await kiln(*arguments)
+        assert (done.code, done.err) == (1, f"kiln: the topic {prefix}.requests is missing; run `kiln topics create`\n")
+    done = await kiln("results")
+    assert (done.code, done.err) == (1, f"kiln: the topic {prefix}.results is missing; run `kiln topics create`\n")
+    assert (await kiln("lag", "--json")).code == 0

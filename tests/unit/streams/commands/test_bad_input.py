@@ -1,0 +1,153 @@
+"""What is wrong at the command line is said in one sentence, and the exit status tells what kind of wrong it is."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from streams import cli
+
+
+class Said(NamedTuple):
+    code: object
+    lines: list[str]
+
+
+Kiln = Callable[..., Said]
+
+
+@pytest.fixture
+def kiln(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Kiln:
+    """Runs a command in this process. The broker that the environment names does not exist."""
+    monkeypatch.setenv("KILN_HOME", str(tmp_path))
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
+
+    def run(*arguments: str) -> Said:
+        monkeypatch.setattr(sys, "argv", ["kiln", *arguments])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        return Said(end.value.code, capsys.readouterr().err.splitlines())
+
+    return run
+
+
+COMMANDS = [("submit", "a kiln"), ("results",), ("watch",), ("lag",)]
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=lambda each: each[0])
+def test_no_broker_is_one_sentence(
+    kiln: Kiln, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    code, lines = kiln(*arguments)
+    assert (code, len(lines)) == (1, 1), lines
+    assert "set KAFKA_BOOTSTRAP_SERVERS" in lines[0]
+    assert not caplog.records, "nothing is left open"
+    monkeypatch.delenv("KAFKA_BOOTSTRAP_SERVERS")
+    assert kiln(*arguments) == (
+        1,
+        ["kiln: no Kafka broker is known: run `kiln broker up`, or set KAFKA_BOOTSTRAP_SERVERS"],
+    )
+
+
+@pytest.mark.parametrize("arguments", [("lag",), ("topics", "check"), ("submit", "a kiln")], ids=lambda each: each[0])
+@pytest.mark.parametrize(
+    ("variable", "value", "sentence"),
+    [
+        ("KILN_TOPICS_PREFIX", "no prefix!", "kiln: KILN_TOPICS_PREFIX: String should match"),
+        ("KILN_TOPICS_REQUESTS_PARTITIONS", "0", "kiln: KILN_TOPICS_REQUESTS_PARTITIONS: Input should be"),
+        ("KILN_POOLS", "/", "kiln: / cannot be read"),
+        ("KILN_POOLS", "/nonexistent", "kiln: /nonexistent does not exist; create it"),
+        ("KAFKA_BOOTSTRAP_SERVERS", "nonsense", "kiln: the KAFKA_ settings are refused: bootstrap_servers"),
+    ],
+)
+def test_a_wrong_setting_is_named(
+    kiln: Kiln, arguments: tuple[str, ...], variable: str, value: str, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    code, lines = kiln(*arguments)
+    assert (code, len(lines)) == (1, 1), lines
+    assert lines[0].startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (("submit",), 2, "give a prompt, or requests by --json-lines FILE"),
+        (("submit", "a kiln", "--json-lines", "-"), 2, "give a prompt, or requests by --json-lines FILE"),
+        (("submit", "a kiln", "--config", "sketch@one"), 2, "'sketch@one' names no version; write NAME@NUMBER"),
+        (("submit", "a kiln", "--deadline", "1e30"), 2, "a deadline 1e+30 s from now has no date"),
+        (("submit", "a kiln", "--tenant", "no/tenant"), 1, "the request: the field 'tenant' is invalid"),
+        (("submit", "a kiln", "--save", "/etc/hostname"), 1, "/etc/hostname is no folder to save in"),
+        (("submit", "--json-lines", "/nonexistent"), 1, "/nonexistent cannot be read"),
+        (("configs", "show", "sketch", "--version", "0"), 1, "the field 'version' is invalid"),
+        (("configs", "show", "nothing"), 1, "there is no config 'nothing'; known are"),
+        (("configs", "list", "--configs", "/nonexistent"), 1, "no config files in /nonexistent; add one"),
+        (("schemas", "export", "/etc/hostname"), 1, "/etc/hostname cannot be written"),
+        (("schemas", "export", "/nonexistent", "--check"), 1, ""),
+    ],
+    ids=lambda each: " ".join(each) if isinstance(each, tuple) else "",
+)
+def test_a_wrong_wish_is_a_sentence(kiln: Kiln, arguments: tuple[str, ...], code: int, sentence: str) -> None:
+    said = kiln(*arguments)
+    assert said.code == code, said
+    assert said.lines[0].startswith(f"kiln: {sentence}")
+    assert not any("Traceback" in line for line in said.lines)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("submit", "a kiln", "--images", "0"),
+        ("submit", "a kiln", "--priority", "soon"),
+        ("submit", "a kiln", "--deadline", "nan"),
+        ("submit", "a kiln", "--timeout", "-1"),
+        ("results", "--status", "lost"),
+        ("results", "--limit", "0"),
+        ("lag", "--unknown"),
+        ("unknown",),
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_exits_2(kiln: Kiln, arguments: tuple[str, ...]) -> None:
+    said = kiln(*arguments)
+    assert said.code == 2
+    assert not any("Traceback" in line for line in said.lines)
+
+
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        (b'{"prompt": "one", "config": {"name": "sketch"}}\n{"prompt": 1}\n', "kiln: line 2: the field"),
+        (b"\xff\n", "kiln: line 1: the text is not valid UTF-8"),
+        (b"{\n", "kiln: line 1: the body is not JSON"),
+    ],
+)
+def test_a_wrong_line_is_numbered_and_nothing_is_sent(kiln: Kiln, lines: bytes, sentence: str, tmp_path: Path) -> None:
+    (tmp_path / "lines").write_bytes(lines)
+    code, said = kiln("submit", "--json-lines", str(tmp_path / "lines"))
+    assert (code, len(said)) == (1, 1)
+    assert said[0].startswith(sentence)
+
+
+def test_a_line_ends_at_a_line_feed_only(kiln: Kiln, tmp_path: Path) -> None:
+    """A prompt may hold what Python, too, takes for the end of a line."""
+    line = '{"prompt": "one\u2028two\x85three", "config": {"name": "sketch"}}\r\n'
+    (tmp_path / "lines").write_text(line, encoding="utf-8", newline="")
+    _, said = kiln("submit", "--json-lines", str(tmp_path / "lines"))
+    assert "Kafka does not answer" in said[0]
+
+
+def test_a_lock_that_is_none_is_a_sentence(kiln: Kiln, tmp_path: Path) -> None:
+    for file in Path("infra/configs").glob("*.yaml"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "configs.lock").write_text("[1]")
+    for command in ("check", "lock"):
+        code, said = kiln("configs", command, "--configs", str(tmp_path))
+        assert (code, len(said)) == (1, 1)
+        assert "cannot be read as a lock" in said[0]
+
+
+def test_what_looks_like_markup_is_printed_as_it_is(kiln: Kiln) -> None:
+    assert "'[/b]'" in kiln("configs", "show", "[/b]").lines[0]
