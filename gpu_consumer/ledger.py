@@ -74,7 +74,11 @@ class Ledger:
         start = max(start, self.watermark)
         if stop <= start:
             return
-        self.bits |= ((1 << (stop - start)) - 1) << (start - self.watermark)
+        if start == self.watermark:  # may be a thousand million records that retention has removed: no bit for each
+            self.bits >>= stop - start
+            self.watermark = stop
+        else:
+            self.bits |= ((1 << (stop - start)) - 1) << (start - self.watermark)
         for offset in [each for each in self.marks if start <= each < stop]:
             del self.marks[offset]
         self._advance()

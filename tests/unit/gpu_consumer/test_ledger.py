@@ -1,5 +1,7 @@
 """Marks, deaths and the record of a ledger."""
 
+import tracemalloc
+
 import pytest
 
 from gpu_consumer.ledger import Ledger, Mark
@@ -76,3 +78,15 @@ def test_garbage_never_starts_from_nothing(data: bytes) -> None:
 def test_a_newer_ledger_is_not_read() -> None:
     with pytest.raises(UnknownVersion, match="upgrade"):
         Ledger.decode(b'{"schema_version":2}')
+
+
+# case KQ-08
+def test_a_thousand_million_removed_records_are_passed_over_at_once() -> None:
+    ledger = Ledger()
+    ledger.finish(1001)
+    tracemalloc.start()
+    ledger.finish_range(0, 10**9)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert ledger == Ledger(10**9)
+    assert peak_bytes < 1 << 20
