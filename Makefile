@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test check fault-smoke soak bench-pipeline clean
+.PHONY: help setup lock demo test check fault-smoke soak bench-pipeline bench-engine clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -48,6 +48,9 @@ soak: $(READY) ## fault-smoke again and again, with new seeds (ROUNDS=n)
 
 bench-pipeline: $(READY) ## events a second and latency end to end, beside a raw copy loop
 	$(BIN)/python -m tests.benchmarks.pipeline
+
+bench-engine: $(READY) ## the step loop beside stock diffusers: throughput and levels apart
+	$(BIN)/python -m tests.benchmarks.engine
 
 clean: ## remove what was made here: .kiln and .venv
 	rm -rf .kiln $(VENV)
