@@ -16,7 +16,7 @@ from gpu_consumer.models.shapes.descent import Descent
 from gpu_consumer.models.shapes.kept import NAME, add_shapes
 from gpu_consumer.models.shapes.train import Plan, train_shapes
 
-SHORT = Plan(pictures=6, vae_steps=3, vae_batch=2, unet_steps=3, unet_batch=2)
+SHORT = Plan(pictures=6, vae_steps=3, vae_batch=2, decoder_steps=3, decoder_batch=2, unet_steps=3, unet_batch=2)
 
 
 @pytest.fixture(autouse=True)
