@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from streams.backoff import Backoff
+
 
 @dataclass(frozen=True, slots=True)
 class Timing:
@@ -15,25 +17,11 @@ class Timing:
     draw: Callable[[], float] = random.random  # in [0, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Backoff:
-    """Pauses that double from `first_seconds` up to `most_seconds`."""
-
-    first_seconds: float
-    most_seconds: float
-
-    def pause_seconds(self, attempts: int, draw: float) -> float:
-        """After `attempts` >= 1 failures. Half of it is jitter, so that consumers do not return in step."""
-        doublings = min(attempts - 1, 32)
-        ceiling = min(self.most_seconds, self.first_seconds * 2.0**doublings)
-        return ceiling * (0.5 + 0.5 * draw)
-
-
 class Patience:
     """How much longer one operation may try."""
 
-    def __init__(self, deadline_seconds: float, backoff: Backoff, timing: Timing) -> None:
-        self._backoff = backoff
+    def __init__(self, deadline_seconds: float, first_seconds: float, most_seconds: float, timing: Timing) -> None:
+        self._backoff = Backoff(first_seconds, most_seconds, timing.draw)
         self._timing = timing
         self._ends = timing.monotonic() + deadline_seconds
         self.attempts = 0
@@ -45,7 +33,7 @@ class Patience:
     def wait(self) -> bool:
         """Pause before the next attempt. False at once where the pause would end past the deadline."""
         self.attempts += 1
-        pause = self._backoff.pause_seconds(self.attempts, self._timing.draw())
+        pause = self._backoff.next()
         if self._timing.monotonic() + pause >= self._ends:
             return False
         self._timing.sleep(pause)

@@ -20,7 +20,7 @@ from botocore.parsers import ResponseParserError
 
 from gpu_consumer.store.base import StoreRefused, StoreSettings, StoreUnavailable, check_key
 from gpu_consumer.store.probe import check_promises
-from gpu_consumer.store.retry import Backoff, Patience, Timing
+from gpu_consumer.store.retry import Patience, Timing
 from gpu_consumer.store.s3_errors import Cure, failure_of, is_missing, is_taken
 
 logger = logging.getLogger(__name__)
@@ -79,7 +79,6 @@ class S3Store:
         self._settings = settings
         self._connect = connect
         self._timing = timing or Timing()
-        self._backoff = Backoff(settings.retry_first_seconds, settings.retry_most_seconds)
         self._lock = threading.Lock()
         self._client: Client | None = None
 
@@ -163,7 +162,10 @@ class S3Store:
         return self._persist(operation, fetch)
 
     def _operation(self, verb: str, key: str) -> _Operation:
-        patience = Patience(self._settings.deadline_seconds, self._backoff, self._timing)
+        settings = self._settings
+        patience = Patience(
+            settings.deadline_seconds, settings.retry_first_seconds, settings.retry_most_seconds, self._timing
+        )
         return _Operation(f"{verb} {self.uri(key)}", patience)
 
     def _persist(self, operation: _Operation, send: Callable[[Client], T]) -> T:
