@@ -17,14 +17,6 @@ def request_name(tenant: str, request_id: str) -> bytes:
     return f"{tenant}/{request_id}".encode()
 
 
-def split_request_name(name: bytes) -> tuple[str, str]:
-    """The (tenant, request id) of a key. Raises ValueError where there is no slash."""
-    tenant, slash, request_id = name.decode("utf-8").partition("/")
-    if not slash:
-        raise ValueError(f"{name!r} is not tenant/request-id")
-    return tenant, request_id
-
-
 def job_id(birth: UUID, tenant: str, request_id: str, partition: int, offset: int) -> UUID:
     """A request's identity inside. `birth` is minted once a requests partition, so that a wiped broker beside a kept
     store cannot answer new requests with old pictures."""

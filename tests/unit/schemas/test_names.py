@@ -3,7 +3,7 @@ import uuid
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from schemas.names import RequestId, Tenant, job_id, request_name, seed_of, split_request_name
+from schemas.names import RequestId, Tenant, job_id, seed_of
 from schemas.request import SEED_MAX
 
 BIRTH = uuid.UUID("6d1c4c3a-5f0e-4f53-9a53-0c8f4a3b2d11")
@@ -24,16 +24,6 @@ def test_a_tenant_may_be_nothing_else(tenant: str) -> None:
 def test_a_request_id_has_no_control_characters_and_an_end(request_id: str) -> None:
     with pytest.raises(ValidationError):
         TypeAdapter(RequestId).validate_python(request_id)
-
-
-@pytest.mark.parametrize("request_id", ["r1", "a/b//c", "/", "🏺", " "])
-def test_a_name_splits_at_its_first_slash(request_id: str) -> None:
-    assert split_request_name(request_name("alice", request_id)) == ("alice", request_id)
-
-
-def test_a_name_without_a_slash_is_none() -> None:
-    with pytest.raises(ValueError, match="tenant/request-id"):
-        split_request_name(b"alice")
 
 
 def test_a_job_differs_by_birth_name_partition_and_offset() -> None:
