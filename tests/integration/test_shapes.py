@@ -19,7 +19,6 @@ from gpu_consumer.models.shapes.judge import Seen, look
 from gpu_consumer.models.shapes.kept import NAME, add_shapes
 from schemas.config import GenerationConfig
 
-
 # Configurations name it: another model here is a new version of each.
 PUBLISHED = "sha256:b7f52f1b24fe59c4c0b5c989ee1e423d071dfb520169c00b7c25c270f2832226"
 

@@ -104,7 +104,7 @@ def encode(vae: Any, pixels: torch.Tensor) -> torch.Tensor:
 def train_decoder(
     vae: Any, latents: torch.Tensor, pixels: torch.Tensor, plan: Plan, scratch: Path, report: Report
 ) -> None:
-    """Corners and edges, which are few pixels, at a quarter less than the cost: the latents stand still by now.
+    """Corners and edges, which are few pixels, with no encoder to pay for: the latents stand still by now.
 
     They are disturbed a little, as the UNet's are.
     """
