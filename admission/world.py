@@ -26,9 +26,14 @@ class World:
     cancelled: Mapping[bytes, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        kept_ms = self.catalogue.settings.decisions_retention_ms
-        if kept_ms <= self.limits.dedupe_window_ms:
-            raise ValueError(
-                f"decisions are kept for {kept_ms // 1000} s and the dedupe window is "
-                f"{self.limits.dedupe_window_seconds} s; raise KILN_TOPICS_DECISIONS_RETENTION_MS above the window"
-            )
+        topics, limits = self.catalogue.settings, self.limits
+        for what, kept_ms, limit, seconds in (
+            ("decisions", topics.decisions_retention_ms, "the dedupe window", limits.dedupe_window_seconds),
+            ("work", topics.work_retention_ms, "the longest deadline", limits.deadline_seconds_max),
+            ("cancels", topics.cancels_retention_ms, "the longest deadline", limits.deadline_seconds_max),
+        ):
+            if kept_ms <= seconds * 1000:
+                raise ValueError(
+                    f"{what} are kept for {kept_ms // 1000} s and {limit} is {seconds} s; "
+                    f"raise KILN_TOPICS_{what.upper()}_RETENTION_MS above it"
+                )

@@ -287,5 +287,7 @@ def test_where_nothing_is_lost_the_flag_changes_nothing() -> None:
 def test_limits_that_contradict_the_topics_end_the_start() -> None:
     with pytest.raises(ValueError, match="KILN_TOPICS_DECISIONS_RETENTION_MS"):
         make_world(dedupe_window_seconds=7 * 86_400)
+    with pytest.raises(ValueError, match="KILN_TOPICS_WORK_RETENTION_MS"):  # what expires there is lost
+        make_world(deadline_seconds_max=30 * 86_400)
     with pytest.raises(ValueError, match="default_deadline_seconds"):
         make_world(default_deadline_seconds=8 * 86_400)
