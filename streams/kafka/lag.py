@@ -1,4 +1,5 @@
-"""A group's lag as KEDA computes it: end offset less committed offset, earliest where nothing was committed."""
+"""A group's lag as KEDA computes it, but for transactions that are open: end less committed offset, earliest where
+nothing was committed. The end is the last stable offset, beyond which nothing can be read yet."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ _COORDINATOR_TRIES, _PAUSE_SECONDS = 100, 0.1  # a new cluster makes its offsets
 
 
 async def group_lag(kafka: KafkaSettings, group: str, topics: Sequence[str]) -> dict[str, int]:
-    """Topic -> records behind the high watermark that `group` has not committed. A topic that is missing has none.
+    """Topic -> records that can be read and `group` has not committed. A topic that is missing has none.
 
     Raises KafkaError where the cluster does not answer.
     """
