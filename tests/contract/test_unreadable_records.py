@@ -24,7 +24,7 @@ from streams.kafka.batches import HEADER_UNREADABLE
 from streams.kafka.log import read_log
 from streams.kafka.settings import KafkaSettings
 from tests.admission import Seen, committed, drained, eventually, lag, request, running, small_world
-from tests.raw_records import Header, produce_raw, raw_batch, raw_record
+from tests.raw_records import Header, produce_raw, raw_batch, raw_record, varint
 
 TENANT = "atelier"
 BAD_NAME: Header = (b"\xff\xfe", b"x")
@@ -150,6 +150,29 @@ async def test_an_unreadable_record_is_one_dead_letter(
         assert service.not_ready() is None
     await asyncio.to_thread(check, kafka, catalogue, sent, fine)
     assert set(lag(kafka, catalogue).values()) == {0}
+
+
+@pytest.mark.parametrize("home", [True, False])
+async def test_half_a_million_headers_in_a_small_batch_end_and_stop_nobody(
+    kafka: KafkaSettings, catalogue: Catalogue, world: World, home: bool
+) -> None:
+    """Case ADM-14: what is written of it, a dead letter or the request at its home, must fit there."""
+    at_home = partition_of(TENANT.encode(), catalogue.requests_partitions)
+    many = b"".join([varint(1), b"h", varint(0)]) * 500_000
+    value = b"no JSON" if home else request(TENANT, "headed")
+    body = b"\0\0\0" + varint(1) + b"k" + varint(len(value)) + value + varint(500_000) + many
+    batch = raw_batch([varint(len(body)) + body], codec=1, pack=gzip.compress)
+    async with running(kafka, world, "plain") as service:
+        await eventually(lambda: service.not_ready() is None, what="an open lease")
+        at = at_home if home else 1 - at_home
+        await produce_raw(kafka, catalogue.requests, at, batch)
+        after = raw_batch([raw_record(0, TENANT.encode(), request(TENANT, "after"))])
+        await produce_raw(kafka, catalogue.requests, at, after)
+        await eventually(
+            lambda: len(committed(kafka, catalogue.decisions, 2)) == (1 if home else 2), seconds=30, what="decisions"
+        )
+        await drained(kafka, catalogue, seconds=30)
+    assert len(committed(kafka, catalogue.dead_letters, 1)) == home
 
 
 @pytest.mark.parametrize("name", CASES)
