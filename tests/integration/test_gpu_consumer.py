@@ -344,6 +344,7 @@ async def test_a_store_that_is_down_fails_no_job(pool: GpuPool) -> None:
         started.set()
         await pool.produce(items[4:])
         await eventually(lambda: running.count("store_retries_total") > 5, "it keeps trying")
+        assert len(running.consumer._backlog.jobs) == 4, "nothing is taken that could not be settled"
         store.down = False
         found = await pool.wait_for_results(12)
         await pool.wait_until_done()

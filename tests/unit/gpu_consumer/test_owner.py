@@ -36,42 +36,67 @@ class FakeIndex:
         self.is_open = False
 
 
-async def _alive() -> bool:
-    return True
+class Bench:
+    """An owner over fake indexes, and the group's word on whether it is a member."""
+
+    def __init__(self, tasks: asyncio.TaskGroup) -> None:
+        self.made: asyncio.Queue[FakeIndex] = asyncio.Queue()
+        self.adopted: asyncio.Queue[Any] = asyncio.Queue()
+        self.member = True
+        self.asked = asyncio.Semaphore(0)
+        self.owner = Owner(
+            KafkaSettings(bootstrap_servers="127.0.0.1:1", backoff_first_ms=1, backoff_most_ms=10),
+            GpuMetrics(),
+            Clock(),
+            make=self._make,
+            is_live_member=self._is_live_member,
+            open_seconds_max=60,
+            spawn=tasks.create_task,
+            adopted=self.adopted.put_nowait,
+            lost=lambda index: None,
+        )
+
+    def _make(self, number: int) -> Index:
+        index = FakeIndex(number)
+        self.made.put_nowait(index)
+        return cast("Index", index)
+
+    async def _is_live_member(self) -> bool:
+        self.asked.release()
+        return self.member
 
 
 async def test_an_index_that_comes_back_while_its_late_opening_is_closed_is_opened_again() -> None:
-    made: asyncio.Queue[FakeIndex] = asyncio.Queue()
-
-    def make(number: int) -> Index:
-        index = FakeIndex(number)
-        made.put_nowait(index)
-        return cast("Index", index)
-
-    kafka = KafkaSettings(bootstrap_servers="127.0.0.1:1", backoff_first_ms=1, backoff_most_ms=10)
-    adopted: asyncio.Queue[Any] = asyncio.Queue()
     async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
-        owner = Owner(
-            kafka,
-            GpuMetrics(),
-            Clock(),
-            make=make,
-            is_live_member=_alive,
-            open_seconds_max=60,
-            spawn=tasks.create_task,
-            adopted=adopted.put_nowait,
-            lost=lambda index: None,
-        )
-        owner.assign({0})
-        first = await made.get()
-        owner.assign(set())
+        bench = Bench(tasks)
+        bench.owner.assign({0})
+        first = await bench.made.get()
+        bench.owner.assign(set())
         first.may_open.set()
         await first.closing.wait()
-        owner.assign({0})
+        bench.owner.assign({0})
         first.may_close.set()
-        second = await made.get()
+        second = await bench.made.get()
         second.may_open.set()
-        assert await adopted.get() is second
-        assert owner.all_open
+        assert await bench.adopted.get() is second
+        assert bench.owner.all_open
         second.may_close.set()
-        await owner.close()
+        await bench.owner.close()
+
+
+# case AIO-10
+async def test_a_zombie_does_not_fence_its_successor() -> None:
+    """What it believes to be assigned is opened when the group knows it, and not before."""
+    async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
+        bench = Bench(tasks)
+        bench.member = False
+        bench.owner.assign({0})
+        for _ in range(5):
+            await bench.asked.acquire()
+        assert bench.made.empty()
+        bench.member = True
+        index = await bench.made.get()
+        index.may_open.set()
+        assert await bench.adopted.get() is index
+        index.may_close.set()
+        await bench.owner.close()

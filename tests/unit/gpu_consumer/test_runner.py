@@ -1,6 +1,7 @@
 """Claiming, running and settling, without a broker: indexes that commit at once, a store in a folder."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Coroutine
 from dataclasses import replace
 from datetime import timedelta
@@ -12,7 +13,7 @@ import pytest
 from gpu_consumer import results
 from gpu_consumer.backlog import Backlog, Job
 from gpu_consumer.engine.instant import InstantEngine
-from gpu_consumer.engine.protocol import Batch, EngineDied, Finished, Flaw
+from gpu_consumer.engine.protocol import Batch, EngineDied, Finished, Flaw, Ready
 from gpu_consumer.ledger import Mark
 from gpu_consumer.metrics import GpuMetrics
 from gpu_consumer.outcomes import Outcomes
@@ -23,6 +24,7 @@ from gpu_consumer.settle import Settler
 from gpu_consumer.store.base import StoreSettings
 from gpu_consumer.store.choice import open_store
 from gpu_consumer.store.outcomes import OutcomeStore
+from schemas.outcome import Outcome
 from schemas.result import parse_result
 from schemas.work import WorkItem
 from tests.kafka import small_catalogue
@@ -100,6 +102,10 @@ class Bench:
         self.settler.environment = results.environment(await self.engine.start())
         self.running = asyncio.create_task(self.runner.run())
 
+    async def end(self) -> None:
+        self.runner.stop()
+        await self.running
+
     def results(self) -> dict[str, Any]:
         parsed = [parse_result(output.value) for output in self.index.outputs]
         assert len({result.request_id for result in parsed}) == len(parsed), "one result a job"
@@ -111,8 +117,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
     made = Bench(tmp_path)
     await made.start()
     yield made
-    made.runner.stop()
-    await made.running
+    await made.end()
 
 
 async def test_what_is_marked_is_finished_and_no_mark_stays(bench: Bench) -> None:
@@ -233,6 +238,77 @@ async def test_what_expires_after_it_was_marked_does_not_run(bench: Bench) -> No
     assert bench.engine.seen == [["a long"]]
     assert {name: result.status for name, result in bench.results().items()} == {"long": "succeeded", "soon": "expired"}
     assert bench.index.ledger("standard").watermark == 2
+
+
+async def test_an_outcome_that_appeared_since_the_job_was_taken_costs_no_run(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, batch_wait_seconds=5)
+    await bench.start()
+    (job,) = bench.take(work_item("contested"))
+    async with asyncio.timeout(20):
+        while not bench.backlog.count("queued"):  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.001)
+    assert bench.settler.environment is not None
+    assert job.work.item is not None
+    ended = results.failed(job.work.item, "blank_output", "elsewhere", results.Run(), bench.settler.environment, EPOCH)
+    bench.store.settle(Outcome(job_id=job.id, record=job.record, results_partition=1, result=ended))
+    bench.clock.seconds = 6
+    bench.backlog.changed()
+    await bench.idle()
+    assert bench.engine.seen == []
+    assert bench.results() == {"contested": ended}
+    await bench.end()
+
+
+async def test_no_batch_starts_while_too_much_is_unsettled(tmp_path: Path) -> None:
+    """A store that is slow must not let finished pictures pile up."""
+    bench = Bench(tmp_path, settling_max=4, claim_seconds=0)
+    await bench.start()
+    settle, may_settle, asked = bench.store.settle, threading.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def slow(outcome: Outcome) -> Outcome:
+        loop.call_soon_threadsafe(asked.set)
+        may_settle.wait(20)
+        return settle(outcome)
+
+    bench.store.settle = slow  # type: ignore[method-assign]
+    bench.take(*(work_item(f"job{n}") for n in range(12)))
+    await asyncio.wait_for(asked.wait(), 20)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert len(bench.engine.seen) == 1
+    may_settle.set()
+    await bench.idle()
+    assert len(bench.engine.seen) == 3
+    assert len(bench.results()) == 12
+    await bench.end()
+
+
+async def test_long_batches_are_marked_one_by_one_for_as_long_as_they_may_run(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, claim_seconds=0.1, mark_seconds_min=0.001, mark_factor=5)
+    await bench.start()
+    marks: list[dict[int, Mark]] = []
+    bench.engine.before = lambda: marks.append(dict(bench.index.ledger("standard").marks))
+    bench.take(*(work_item(f"job{n}") for n in range(6)))
+    await bench.idle()
+    assert marks[0].keys() == set(range(4))
+    assert {mark.until_ms - mark.since_ms for mark in marks[0].values()} == {4000}, "4 pictures of 0.2 s, times 5"
+    await bench.end()
+
+
+async def test_a_restart_is_named_while_it_lasts(bench: Bench) -> None:
+    start, may_start = bench.engine.start, asyncio.Event()
+
+    async def slow() -> Ready:
+        assert "killed by a picture" in (bench.runner.restarting or "")
+        may_start.set()
+        return await start()
+
+    bench.engine.start = slow  # type: ignore[method-assign]
+    bench.take(work_item("poison", prompt="poison"))
+    await bench.idle()
+    assert may_start.is_set()
+    assert bench.runner.restarting is None
 
 
 async def test_an_engine_that_dies_too_often_ends_the_runner(tmp_path: Path) -> None:
