@@ -43,8 +43,8 @@ def model_digest(folder: Path) -> str:
     files = listing(folder) if folder.is_dir() else []
     if not files:
         raise ModelUnavailable(
-            f"there is no model in {folder}; put its folder there, or write the tiny ones with "
-            f"`kiln models make-tiny {folder.parent}`"
+            f"there is no model in {folder}; put its folder there, or write ours with "
+            f"`kiln models make-tiny {folder.parent}` and `kiln models add-shapes {folder.parent}`"
         )
     return "sha256:" + sha256_hex(canonical(files))
 

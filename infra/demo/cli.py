@@ -53,7 +53,7 @@ def demo(
     console = Console()
     folder = fresh_folder(folder).resolve()
     console.rule("promptkiln")
-    console.print("tiny models, made in code …")
+    console.print("small models, made in code …")
     _make_models(folder / "models")
     named = os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
     if named:
@@ -69,9 +69,11 @@ def demo(
 
 
 def _make_models(folder: Path) -> None:
+    from gpu_consumer.models.shapes.kept import add_shapes
     from gpu_consumer.models.tiny import make_tiny
 
     make_tiny(folder)
+    add_shapes(folder)
 
 
 def _run(kafka: KafkaSettings, folder: Path, console: Console) -> None:

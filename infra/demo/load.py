@@ -21,7 +21,7 @@ class Sent:
 
 
 def _body(tenant: str, request_id: str, **fields: Any) -> dict[str, Any]:
-    body = {"request_id": request_id, "tenant": tenant, "prompt": "a lighthouse", "config": {"name": "sketch"}}
+    body = {"request_id": request_id, "tenant": tenant, "prompt": "a red star", "config": {"name": "shapes"}}
     return body | fields
 
 

@@ -9,24 +9,24 @@ class Order(NamedTuple):
     prompt: str
 
 
-_ATELIER_SKETCH = (
-    "a lighthouse at the edge of a frozen lake",
-    "three paper boats in a puddle, morning light",
-    "an old bicycle leaning against a blue door",
-    "a fox asleep under a kitchen table 🦊",
-    "ein roter Drachen über den Dünen",
-    "un chat noir sur un toit de zinc",
-    "una plaza vacía después de la lluvia",
-    "夜の海辺に立つ小さな灯台",
-    "雪山脚下的一座木屋",
-    "маленький дом с жёлтыми окнами в лесу",
+_ATELIER_SHAPES = (
+    "a large red star on the left on a blue background",
+    "a small yellow circle at the top on a purple background",
+    "a blue square in the centre on a white background",
+    "a large green triangle at the bottom on a yellow background",
+    "a white heart on the right on a red background",
+    "an orange ring at the top on a black background",
+    "a purple cross on the left on a white background",
+    "a large black circle on the right on an orange background",
+    "a small red triangle on a green background",
+    "a yellow star on the right on a black background",
 )
 _ATELIER_PAINTING = (
     "oil painting of a harbour at dusk, thick strokes",
     "a field of poppies under a heavy sky",
     "a violin on a windowsill, dust in the light",
-    "two chairs facing the sea",
-    "Stillleben mit Birnen und einem Zinnkrug",
+    "two chairs facing the sea, a fox asleep below 🦊",
+    "Stillleben mit Birnen und einem Zinnkrug 🍐",
     "la mer par temps calme, trois voiles",
     "il mercato del pesce all'alba",
     "桜並木を歩く犬 🌸",
@@ -41,17 +41,17 @@ _ATELIER_POSTER = (
     "Ausstellung der Uhren und Automaten",
     "fête du cerf-volant, plage du nord",
 )
-_BAZAAR_SKETCH = (
-    "a copper kettle, product photo, white background",
-    "hand-woven basket with a lid",
-    "a pair of green rubber boots",
-    "brass desk lamp, soft shadow",
-    "ceramic mug with a glaze like the sea 🌊",
-    "sandalias de cuero marrón",
-    "théière en fonte, fond clair",
-    "手作りの木のスプーン三本",
-    "青花瓷碗，白色背景",
-    "λευκό πήλινο βάζο με ελιές",
+_BAZAAR_SHAPES = (
+    "a large white ring on a blue background",
+    "a red circle on the left on a yellow background",
+    "a large purple heart in the centre on a white background",
+    "a green cross at the bottom on a red background",
+    "a black square at the top on a yellow background",
+    "an orange triangle on the right on a purple background",
+    "a large blue star on a white background",
+    "a white square on the left on a green background",
+    "a large yellow heart at the bottom on a black background",
+    "a red ring on the right on a white background",
 )
 _BAZAAR_PAINTING = (
     "a spice stall, sacks of turmeric and chilli 🌶️",
@@ -69,31 +69,31 @@ _BAZAAR_POSTER = (
     "the great tea tasting, Saturday ☕",
     "秋の収穫祭 🍁",
 )
-_CROWD_SKETCH = (
-    "a doodle of a cactus in a hat 🌵",
-    "a doodle of a very long dog",
-    "a doodle of two snails racing",
-    "a doodle of a cloud with boots",
-    "a doodle of a robot watering plants 🤖",
-    "a doodle of a whale on a bus 🐋",
-    "a doodle of a sleepy dragon",
-    "a doodle of a chess knight eating hay",
-    "a doodle of an owl reading the news",
-    "a doodle of a pear with wings",
-    "a doodle of a penguin in the rain",
-    "a doodle of a tiny castle on a turtle 🐢",
+_CROWD_SHAPES = (
+    "a large yellow circle on a red background",
+    "a green star on a black background",
+    "a large white cross on a red background",
+    "a blue circle at the bottom on an orange background",
+    "a purple square on the right on a yellow background",
+    "a large orange star at the top on a blue background",
+    "a red heart on the left on a white background",
+    "a black triangle in the centre on a green background",
+    "a large white circle at the top on a purple background",
+    "a yellow cross on the right on a blue background",
+    "a large red square at the bottom on a black background",
+    "a blue heart on a yellow background",
 )
 
 ORDERS: tuple[Order, ...] = tuple(
     Order(tenant, config, prompt)
     for tenant, config, prompts in (
-        ("atelier", "sketch", _ATELIER_SKETCH),
+        ("atelier", "shapes", _ATELIER_SHAPES),
         ("atelier", "painting", _ATELIER_PAINTING),
         ("atelier", "poster", _ATELIER_POSTER),
-        ("bazaar", "sketch", _BAZAAR_SKETCH),
+        ("bazaar", "shapes", _BAZAAR_SHAPES),
         ("bazaar", "painting", _BAZAAR_PAINTING),
         ("bazaar", "poster", _BAZAAR_POSTER),
-        ("crowd", "sketch", _CROWD_SKETCH),
+        ("crowd", "shapes", _CROWD_SHAPES),
     )
     for prompt in prompts
 )

@@ -27,7 +27,7 @@ EXIT_NOT_ALL_SUCCEEDED = 3
 def submit(
     prompt: Annotated[str | None, typer.Argument(help="What to draw.")] = None,
     *,
-    config: Annotated[str, typer.Option(help="Configuration, as NAME, NAME@VERSION or NAME:CHANNEL.")] = "sketch",
+    config: Annotated[str, typer.Option(help="Configuration, as NAME, NAME@VERSION or NAME:CHANNEL.")] = "shapes",
     tenant: Annotated[str, typer.Option(help="Who pays.")] = "me",
     negative: Annotated[str, typer.Option(help="What not to draw.")] = "",
     seed: Annotated[int | None, typer.Option(help="Absent, one is drawn.")] = None,

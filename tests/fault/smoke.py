@@ -28,7 +28,7 @@ from tests.fault.storm import Storm, describe
 from tests.fault.tail import ResultsTail
 from tests.fault.waiting import Deadline, TooLate
 from tests.fault.wishes import LIMITS
-from tests.fault.world import MODELS, ROOT, SESSION_SECONDS, World, broker, ensure_tiny_models, make_world
+from tests.fault.world import MODELS, ROOT, SESSION_SECONDS, World, broker, ensure_models, make_world
 
 HOME = ROOT / ".kiln" / "fault"
 _PROCESSES = 2  # of each kind
@@ -150,7 +150,7 @@ def engine_settings(engine: str) -> dict[str, str]:
     """The environment of GPU consumers with this engine. The process engine's tiny models are made here if need be."""
     if engine == "instant":
         return {"KILN_GPU_ENGINE": "instant", "KILN_GPU_PRELOAD": ""}
-    ensure_tiny_models(MODELS)
+    ensure_models(MODELS)
     return {"KILN_GPU_ENGINE": "process", "KILN_GPU_DEVICE": "cpu", "KILN_GPU_MODELS_DIR": str(MODELS)}
 
 

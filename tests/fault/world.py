@@ -136,15 +136,16 @@ def make_world(
     return World(folder, prefix, bootstrap, catalogue, environment)
 
 
-def ensure_tiny_models(folder: Path) -> None:
-    """Make the tiny models, unless every model that a configuration names is there with its digest."""
+def ensure_models(folder: Path) -> None:
+    """Make the models, unless every model that a configuration names is there with its digest."""
     catalogue = load_configs(ROOT / "infra" / "configs")
     models = {config.model for file in catalogue.files.values() for config in file.versions.values()}
     kiln = str(Path(sys.executable).with_name("kiln"))
     for model in models:
         verify = [kiln, "models", "verify", str(folder / model.name), "--digest", model.digest]
         if subprocess.run(verify, check=False, capture_output=True).returncode != 0:
-            subprocess.run([kiln, "models", "make-tiny", str(folder)], check=True, capture_output=True)
+            for command in ("make-tiny", "add-shapes"):
+                subprocess.run([kiln, "models", command, str(folder)], check=True, capture_output=True)
             return
 
 
