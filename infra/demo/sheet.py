@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 _COLUMNS = 8
 _PICTURE = 160  # pixels; the tiny models draw 64, enlarged without smoothing so that their own pixels are seen
-_TEXT = 62
+_TEXT = 78
 _GAP = 14
 _PAPER, _INK, _GREY = "#f7f5f0", "#20201d", "#77736a"
 
@@ -95,7 +95,7 @@ def contact_sheet(pictures: Sequence[Picture]) -> bytes:
             enlarged = image.convert("RGB").resize(size, Image.Resampling.NEAREST)
         sheet.paste(enlarged, (x + (_PICTURE - size[0]) // 2, y))
         y += _PICTURE + 4
-        for line in body.wrap(picture.prompt, _PICTURE, 2):
+        for line in body.wrap(picture.prompt, _PICTURE, 3):
             body.write(x, y, line, _INK)
             y += body.line
         small.write(x, y + 1, f"{picture.tenant} · {picture.config} · seed {picture.seed}", _GREY)
