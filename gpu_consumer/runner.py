@@ -6,7 +6,7 @@ so short batches may be marked together.
 
 import asyncio
 import logging
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -14,6 +14,7 @@ from gpu_consumer.backlog import Backlog, Job
 from gpu_consumer.clock import Clock
 from gpu_consumer.engine.protocol import Batch, Engine, EngineDied, Finished, Item
 from gpu_consumer.index import Change, Index, mark, unmark
+from gpu_consumer.keeper import EngineKeeper
 from gpu_consumer.ledger import Ledger, Mark
 from gpu_consumer.metrics import GpuMetrics
 from gpu_consumer.models.digests import ModelUnavailable
@@ -23,13 +24,8 @@ from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.settle import Settler
 
 _LOG = logging.getLogger(__name__)
-_HOUR_SECONDS = 3600.0
 _LOOK_SECONDS = 1.0  # how soon the death of an engine that has nothing to do is noticed
 _LEARNING = 0.3  # of the newest run, in the expected run time of a configuration
-
-
-class EngineUnusable(Exception):
-    """The engine died too often within an hour. End the process: another card, or another node, may do better."""
 
 
 class Runner:
@@ -57,11 +53,15 @@ class Runner:
         self._incarnation = incarnation
         self._changed = backlog.listen()
         self._expected: dict[str, float] = {}  # config hash -> seconds of a batch
-        self._deaths: deque[float] = deque()
         self._number = 0
         self._stopping = False
+        self._keeper = EngineKeeper(settings, engine, metrics, clock)
         self.running: tuple[Job, ...] = ()
-        self.restarting: str | None = None
+
+    @property
+    def restarting(self) -> str | None:
+        """Why the engine is being started again, while it is."""
+        return self._keeper.restarting
 
     def stop(self) -> None:
         """Let `run` return after the batch under way."""
@@ -80,7 +80,7 @@ class Runner:
         while not self._stopping:
             if not self._engine.alive:
                 _LOG.error("the engine ended while it had nothing to do")
-                await self._restart("it ended while it had nothing to do")
+                await self._keeper.restart("it ended while it had nothing to do")
             await self._outcomes.available()
             self._changed.clear()
             now = self._clock.steady()
@@ -234,7 +234,7 @@ class Runner:
         _LOG.error("the engine died with %d pictures: %s", len(units), error)
         await self._write(jobs, lambda job: _charge(job) if error.running else unmark(job.lane, job.offset))
         self._return(jobs)
-        await self._restart(str(error))
+        await self._keeper.restart(str(error))
 
     async def _model_unavailable(self, error: ModelUnavailable, model_key: str, jobs: Sequence[Job]) -> None:
         _LOG.error("held until it is there: %s", error)
@@ -251,32 +251,6 @@ class Runner:
                 self._settler.end(job)
             else:
                 self._settler.place(job)
-
-    async def _restart(self, why: str) -> None:
-        """Until the engine is up again. Raises EngineUnusable where that was tried too often within an hour."""
-        pause = 0.0
-        while True:
-            now = self._clock.steady()
-            self._deaths.append(now)
-            while self._deaths[0] < now - _HOUR_SECONDS:
-                self._deaths.popleft()
-            if len(self._deaths) > self._settings.restarts_per_hour_max:
-                raise EngineUnusable(
-                    f"the engine was restarted {self._settings.restarts_per_hour_max} times within an hour; "
-                    f"look at the card and at this: {why}"
-                )
-            self.restarting = why
-            await asyncio.sleep(pause)
-            self._metrics.count("engine_restarts_total")
-            try:
-                await self._engine.start()
-            except (EngineDied, ModelUnavailable) as error:
-                why = str(error)
-                _LOG.error("the engine does not start: %s", why)
-                pause = min(30.0, 2 * pause + 0.5)
-            else:
-                self.restarting = None
-                return
 
     async def _write(self, jobs: Sequence[Job], change: Callable[[Job], Change]) -> None:
         """One change a job, all indexes at once. An index that is lost on the way is void afterwards."""

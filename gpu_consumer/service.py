@@ -11,10 +11,10 @@ from gpu_consumer.consumer import GpuConsumer
 from gpu_consumer.engine.instant import InstantEngine
 from gpu_consumer.engine.process import EngineProcess
 from gpu_consumer.engine.protocol import Engine, EngineDied, Ready
+from gpu_consumer.keeper import EngineUnusable
 from gpu_consumer.metrics import GpuMetrics
 from gpu_consumer.models.digests import ModelUnavailable
 from gpu_consumer.owner import CannotOpen
-from gpu_consumer.runner import EngineUnusable
 from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.store.base import StoreSettings, StoreUnavailable
 from gpu_consumer.store.choice import open_store

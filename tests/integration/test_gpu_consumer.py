@@ -14,9 +14,9 @@ from gpu_consumer import results
 from gpu_consumer.engine.protocol import Batch, DeviceInfo, Finished, Ready
 from gpu_consumer.index import Change, Index
 from gpu_consumer.intake import Names
+from gpu_consumer.keeper import EngineUnusable
 from gpu_consumer.ledger import Ledger
 from gpu_consumer.models.digests import ModelUnavailable
-from gpu_consumer.runner import EngineUnusable
 from gpu_consumer.store.base import StoreUnavailable
 from gpu_consumer.store.outcomes import OutcomeStore
 from gpu_consumer.watch import NoProgress

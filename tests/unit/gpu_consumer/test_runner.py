@@ -14,10 +14,11 @@ from gpu_consumer import results
 from gpu_consumer.backlog import Backlog, Job
 from gpu_consumer.engine.instant import InstantEngine
 from gpu_consumer.engine.protocol import Batch, EngineDied, Finished, Flaw, Ready
+from gpu_consumer.keeper import EngineUnusable
 from gpu_consumer.ledger import Mark
 from gpu_consumer.metrics import GpuMetrics
 from gpu_consumer.outcomes import Outcomes
-from gpu_consumer.runner import EngineUnusable, Runner
+from gpu_consumer.runner import Runner
 from gpu_consumer.scheduler import Scheduler
 from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.settle import Settler
