@@ -1,6 +1,7 @@
 """`kiln results` and `kiln watch`: how requests ended, so far and from now on."""
 
 import sys
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 import typer
@@ -29,15 +30,19 @@ def results(
 
     async def read() -> list[GenerationResult]:
         kafka, catalogue = deployment()
-        return [
-            result
-            async for result in read_results(kafka, catalogue)
-            if tenant in (None, result.tenant)
-            and request_id in (None, result.request_id)
-            and status in (None, result.status)
-        ]
+        found: list[GenerationResult] = []
+        async for result in read_results(kafka, catalogue):
+            if (
+                tenant in (None, result.tenant)
+                and request_id in (None, result.request_id)
+                and status in (None, result.status)
+            ):
+                found.append(result)
+            if len(found) >= 2 * limit:  # a week of results need not fit into memory
+                found = _newest(found, limit)
+        return _newest(found, limit)
 
-    found = sorted(run(read()), key=lambda result: result.finished_at)[-limit:]
+    found = run(read())
     if as_json:
         for result in found:
             _print_json(result)
@@ -74,6 +79,10 @@ def watch(tenant: Tenant = None, as_json: AsJson = False) -> None:
                             console.print(line, highlight=False, markup=False, soft_wrap=True)
 
     run(follow())
+
+
+def _newest(results: Iterable[GenerationResult], limit: int) -> list[GenerationResult]:
+    return sorted(results, key=lambda result: result.finished_at)[-limit:]
 
 
 def _print_json(result: GenerationResult) -> None:

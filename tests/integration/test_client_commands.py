@@ -51,8 +51,8 @@ async def test_pictures_are_asked_for_waited_for_saved_and_found_again(
     pool = GpuPool(kafka, catalogue, tmp_path / "store")
     produce(kafka, catalogue.results, [(b"x", b"no result of ours")])  # hides nobody's
     async with running(kafka, small_world(catalogue), "plain"), pool.consumer():
-        done = await kiln("submit", "a kiln", "--images", "2", "--seed", "7", "--request-id", "[/b]", "--save",
-                          str(tmp_path / "pictures"))  # fmt: skip
+        wish = ("submit", "a kiln", "--config", "sketch", "--images", "2", "--seed", "7", "--request-id", "[/b]")
+        done = await kiln(*wish, "--save", str(tmp_path / "pictures"))
         assert done.code == 0, done
         assert "me/[/b] succeeded: pictures 2, seed 7, config sketch@1" in done.out
         saved = sorted((tmp_path / "pictures").iterdir())
@@ -65,8 +65,7 @@ async def test_pictures_are_asked_for_waited_for_saved_and_found_again(
         assert "me/none rejected: there is no config" in mixed.out
         assert "not every request succeeded" in mixed.err
 
-        again = await kiln("submit", "a kiln", "--images", "2", "--seed", "7", "--request-id", "[/b]", "--wait",
-                           "--timeout", "2")  # fmt: skip
+        again = await kiln(*wish, "--wait", "--timeout", "2")
         assert again.code == 1, "a repeat is silent"
         assert "an id that was sent before has ended already" in again.err
 
@@ -78,6 +77,10 @@ async def test_pictures_are_asked_for_waited_for_saved_and_found_again(
         table = await kiln("results", "--limit", "10")
         assert table.code == 0, table
         assert all(word in table.out for word in ("[/b]", "painting", "unknown_config"))
+
+        newest = await kiln("results", "--limit", "1", "--json")
+        (event,) = [json.loads(line) for line in newest.out.splitlines()]
+        assert event["request_id"] in {"painting", "none"}
 
         async def nothing_waits() -> bool:
             lag = json.loads((await kiln("lag", "--json")).out)
