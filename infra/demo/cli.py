@@ -28,11 +28,12 @@ from infra.demo.sheet import Picture, contact_sheet
 from infra.demo.summary import summarise
 from schemas.dead_letter import HEADER_REASON
 from schemas.deployment import DeploymentSettings
-from schemas.errors import CommandError
+from schemas.errors import CatalogueError, CommandError
 from schemas.result import GenerationResult, Rejected, Succeeded
 from schemas.topics import Catalogue, TopicSettings
 from streams.artifacts import fetch
 from streams.client import PromptClient
+from streams.commands.common import deployment, run
 from streams.commands.lag import all_lags
 from streams.kafka.admin import create_topics
 from streams.kafka.log import read_log
@@ -45,25 +46,27 @@ _IN_FLIGHT = {"kiln_gpu_in_flight_jobs", "kiln_gpu_settling_jobs"}
 
 
 def demo(
-    folder: Annotated[Path, typer.Option("--folder", help="Where it keeps everything; emptied first.")] = Path(
-        ".kiln/demo"
-    ),
+    folder: Annotated[
+        Path, typer.Option("--folder", help="Where it keeps everything: empty, or an earlier demo's.")
+    ] = Path(".kiln/demo"),
 ) -> None:
     """Run the whole pipeline on 60 prompts, bad ones among them, and show what came of each."""
     console = Console()
+    catalogue = _catalogue()
     folder = fresh_folder(folder).resolve()
     console.rule("promptkiln")
     console.print("small models, made in code …")
     _make_models(folder / "models")
     named = os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
     if named:
-        _run(KafkaSettings.load(), folder, console)
+        kafka, _ = deployment()
+        _run(kafka, catalogue, folder, console)
         return
     settings = BrokerSettings(home=folder)
     console.print("a real Apache Kafka …")
     started = server.up(settings, console, tied=True)
     try:
-        _run(KafkaSettings.load(bootstrap_servers=started.bootstrap), folder, console)
+        _run(KafkaSettings.load(bootstrap_servers=started.bootstrap), catalogue, folder, console)
     finally:
         server.down(settings)
 
@@ -76,13 +79,20 @@ def _make_models(folder: Path) -> None:
     add_shapes(folder)
 
 
-def _run(kafka: KafkaSettings, folder: Path, console: Console) -> None:
-    deployment = DeploymentSettings()
-    prefix = f"demo-{int(time.time())}"
-    catalogue = Catalogue(TopicSettings(prefix=prefix), deployment.load_pools())
-    created = asyncio.run(create_topics(kafka, catalogue))
-    console.print(f"{len(created)} topics under {prefix}.")
-    logs = fresh_folder(folder / "logs")
+def _catalogue() -> Catalogue:
+    """The declared pools under a prefix of this run, so that a broker in use is left as it is."""
+    try:
+        return Catalogue(TopicSettings(prefix=f"demo-{int(time.time())}"), DeploymentSettings().load_pools())
+    except CatalogueError as error:
+        raise CommandError(f"{error}; run the demo in the repository's root") from error
+
+
+def _run(kafka: KafkaSettings, catalogue: Catalogue, folder: Path, console: Console) -> None:
+    prefix = catalogue.settings.prefix
+    created = run(create_topics(kafka, catalogue))
+    console.print(f"{len(created)} topics, each named {prefix}.…", highlight=False)
+    logs = folder / "logs"
+    logs.mkdir()
     common = {
         "KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
         "KILN_TOPICS_PREFIX": prefix,
@@ -102,7 +112,7 @@ def _run(kafka: KafkaSettings, folder: Path, console: Console) -> None:
     with running(services):
         console.print(f"admission and {_CONSUMERS} GPU consumers on the CPU; logs in {logs}")
         _wait_ready(services, ports)
-        asyncio.run(_drive(kafka, catalogue, services, ports[1:], folder, console))
+        run(_drive(kafka, catalogue, services, ports[1:], folder, console))
 
 
 def _free_port() -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 from schemas.errors import CommandError
 
 _STOP_SECONDS = 30.0
+_MARK = ".promptkiln-demo"
 
 
 class Service:
@@ -65,7 +66,16 @@ def running(services: list[Service]) -> Iterator[list[Service]]:
 
 
 def fresh_folder(path: Path) -> Path:
-    """An empty folder: what an earlier demo left is removed."""
-    shutil.rmtree(path, ignore_errors=True)
-    path.mkdir(parents=True)
+    """An empty folder, marked as the demo's: what an earlier demo left is removed. Raises CommandError where the folder
+    has other content, which may be dear to somebody."""
+    mark = path / _MARK
+    try:
+        if mark.exists():
+            shutil.rmtree(path)
+        path.mkdir(parents=True, exist_ok=True)
+        if any(path.iterdir()):
+            raise CommandError(f"{path} is not empty and no demo's; empty it, or name another by --folder")
+        mark.touch()
+    except OSError as error:
+        raise CommandError(f"{path} is no folder to work in: {error}") from error
     return path
