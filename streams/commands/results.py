@@ -47,6 +47,9 @@ def results(
         for result in found:
             _print_json(result)
         return
+    if not found:
+        Console().print("No such result is retained; `kiln lag` shows what still waits.")
+        return
     table = Table("finished", "tenant", "request", "status", "config", Column("what", overflow="fold"))
     for result in found:
         table.add_row(
