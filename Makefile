@@ -13,10 +13,10 @@ help: ## list the commands
 
 setup: $(READY) ## install everything that is locked, with its hashes, into .venv
 
-# The stamp is written last: an interrupted set-up starts again and finds what it had already downloaded.
+# The stamp is written last, as venv writes its activate: an interrupted set-up starts again and finds what it had already downloaded.
 $(READY): infra/bootstrap.lock infra/requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "promptkiln needs Python 3.11 or newer; set PYTHON=")'
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	test -f $(BIN)/activate || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r infra/bootstrap.lock
 	VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --require-hashes --compile-bytecode -r infra/requirements.lock
 	VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .

@@ -220,6 +220,10 @@ class GpuConsumer:
             async with asyncio.timeout(self._settings.close_seconds / 3):
                 await asyncio.gather(*(self._settler.hand_back(index) for index in self._owner.open))
 
+    async def close(self) -> None:
+        """Close the client of a consumer that never ran. Harmless after `run`."""
+        await self._fetcher.leave(self._settings.close_seconds)
+
     async def _close(self) -> None:
         """Leave the group first: whoever takes over fences us, so the leases need no care."""
         seconds = self._settings.close_seconds / 3

@@ -104,8 +104,8 @@ class GpuService:
 
         Raises CommandError, whose code says what the supervisor may do about it.
         """
-        await self.health.start()
         try:
+            await self._serve_health()
             ready = await self._start(stop)
             if ready is not None:
                 self._starting = None
@@ -115,7 +115,19 @@ class GpuService:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_ENGINE_SECONDS):
                     await self._engine.stop()
+            await self.consumer.close()
             await self.health.stop()
+
+    async def _serve_health(self) -> None:
+        try:
+            await self.health.start()
+        except OSError as error:
+            at = f"{self._settings.health_host}:{self._settings.health_port}"
+            raise CommandError(
+                f"the health page cannot listen on {at} ({error.strerror}); "
+                "set KILN_GPU_HEALTH_PORT, 0 takes a free one"
+            ) from error
+        _LOG.info("health page on %s:%d", self._settings.health_host, self.health.port)
 
     async def _start(self, stop: asyncio.Event) -> Ready | None:
         """None: stopped before everything was there. Loading may take minutes; a signal does not wait for it."""
@@ -144,7 +156,8 @@ class GpuService:
                 break
         self._starting = "the engine is loading and warming its models"
         ready = await self._engine.start()
-        _LOG.info("the engine runs on %s; seconds: %s", ready.device.product, ready.timings)
+        seconds = sum(ready.timings.values())
+        _LOG.info("the engine runs on %s, loaded and warm after %.1f s", ready.device.product, seconds)
         return ready
 
     async def _work(self, ready: Ready, stop: asyncio.Event) -> None:

@@ -67,7 +67,7 @@ def _load(model: type[_Model], path: Path) -> _Model:
     try:
         return model.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
     except FileNotFoundError as error:
-        raise CatalogueError(f"{path} does not exist; create it or point the setting at the right file") from error
+        raise CatalogueError(f"{path} does not exist; create it, or set KILN_POOLS and KILN_TENANTS") from error
     except ValidationError as error:
         detail = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in detail["loc"])

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from gpu_consumer.models.digests import ModelUnavailable, model_digest, verify
+from schemas.errors import CommandError
 
 app = typer.Typer(
     help="Model folders: make, add and train the small ones, name and verify their content.", no_args_is_help=True
@@ -18,9 +19,8 @@ Digest = Annotated[str, typer.Option("--digest", help="sha256: and 64 hex digits
 Folder = Annotated[Path, typer.Argument(help="A folder as save_pretrained writes it.", show_default=False)]
 
 
-def _fail(error: ModelUnavailable) -> typer.Exit:
-    typer.echo(f"error: {error}", err=True)
-    return typer.Exit(1)
+def _fail(error: ModelUnavailable) -> CommandError:
+    return CommandError(str(error))
 
 
 @app.command("make-tiny")

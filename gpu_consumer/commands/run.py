@@ -56,7 +56,7 @@ def run(
     except StreamError as error:
         raise CommandError(str(error)) from error
     except (KafkaError, OSError) as error:
-        raise CommandError(f"Kafka does not answer, or a port is taken: {error}") from error
+        raise CommandError(f"Kafka does not answer: {error}; look at the broker") from error
 
 
 def _service(given: dict[str, Any]) -> GpuService:
