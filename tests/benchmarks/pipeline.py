@@ -117,7 +117,7 @@ def measure_copy_loop(bootstrap: str, folder: Path, deadline: Deadline) -> tuple
     world = _world(bootstrap, folder, "copy", {})
     target = f"{world.mark}.copies"
     partitions = world.catalogue.requests_partitions
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 4})
     admin.create_topics([NewTopic(target, partitions, 1)])[target].result()
     command = [sys.executable, "-m", "tests.benchmarks.copy_loop", bootstrap, f"{world.mark}.copy"]
     with (

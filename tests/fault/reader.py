@@ -61,7 +61,7 @@ def lag_of(bootstrap: str, group: str, topics: Sequence[str]) -> int:
 
 def holders_of(bootstrap: str, group: str) -> set[str]:
     """The client ids of the group's members that have partitions, as the broker sees it."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 4})
     described = admin.describe_consumer_groups([group], request_timeout=_SECONDS)[group].result(timeout=_SECONDS)
     return {member.client_id for member in described.members if member.assignment.topic_partitions}
 
@@ -70,7 +70,7 @@ def reset_to_earliest(bootstrap: str, groups: Mapping[str, Sequence[str]], *, se
     """Set every partition of every group back to its first offset, and return the lag that follows. The groups must
     have no process left; members that were killed leave when their session ends, so this tries for `seconds`.
     Raises ResetFailed."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 4})
     lags = {}
     for group, topics in groups.items():
         deadline = time.monotonic() + seconds
