@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from schemas.config import ConfigFile, GenerationConfig
 from schemas.errors import CatalogueError
 from schemas.request import ConfigRef
+from schemas.yaml_file import read_yaml
 
 DEFAULT_CHANNEL = "stable"
 LOCK_NAME = "configs.lock"
@@ -71,16 +71,7 @@ def load_configs(folder: Path) -> ConfigCatalogue:
         raise CatalogueError(f"no config files in {folder}; add one or point KILN_CONFIGS at their folder")
     files = []
     for path in paths:
-        try:
-            file = ConfigFile.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-        except ValidationError as error:
-            detail = error.errors(include_url=False)[0]
-            where = ".".join(str(part) for part in detail["loc"])
-            raise CatalogueError(f"{path.name}: {where}: {detail['msg']}") from error
-        except yaml.YAMLError as error:
-            raise CatalogueError(f"{path.name} is no YAML: {error}") from error
-        except (OSError, UnicodeDecodeError) as error:
-            raise CatalogueError(f"{path} cannot be read: {error}") from error
+        file = read_yaml(ConfigFile, path)
         if file.name != path.stem:
             raise CatalogueError(f"{path.name} holds the config {file.name!r}; name the file after its config")
         files.append(file)

@@ -1,13 +1,12 @@
 """Pools of GPU consumers and the tenants they serve, as infra/pools.yaml and infra/tenants.yaml declare them."""
 
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from schemas.errors import CatalogueError
 from schemas.names import Tenant
+from schemas.yaml_file import read_yaml
 
 
 class Pool(BaseModel):
@@ -60,29 +59,11 @@ class Tenants(BaseModel):
         return self.tenants.get(tenant, self.default)
 
 
-_Model = TypeVar("_Model", bound=BaseModel)
-
-
-def _load(model: type[_Model], path: Path) -> _Model:
-    try:
-        return model.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except FileNotFoundError as error:
-        raise CatalogueError(f"{path} does not exist; create it, or set KILN_POOLS and KILN_TENANTS") from error
-    except ValidationError as error:
-        detail = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in detail["loc"])
-        raise CatalogueError(f"{path.name}: {where}: {detail['msg']}") from error
-    except yaml.YAMLError as error:
-        raise CatalogueError(f"{path.name} is no YAML: {error}") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise CatalogueError(f"{path} cannot be read: {error}") from error
-
-
 def load_pools(path: Path) -> Pools:
     """Raises CatalogueError with the first thing wrong in the file."""
-    return _load(Pools, path)
+    return read_yaml(Pools, path)
 
 
 def load_tenants(path: Path) -> Tenants:
     """Raises CatalogueError with the first thing wrong in the file."""
-    return _load(Tenants, path)
+    return read_yaml(Tenants, path)

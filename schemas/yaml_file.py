@@ -1,0 +1,29 @@
+"""Reading a declaration from YAML: one model a file, and one sentence where it is wrong."""
+
+from pathlib import Path
+from typing import TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from schemas.errors import CatalogueError
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def read_yaml(model: type[_Model], path: Path) -> _Model:
+    """The file as a `model`. Raises CatalogueError with the file's name and the first thing wrong in it."""
+    try:
+        return model.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except ValidationError as error:
+        detail = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in detail["loc"])
+        raise CatalogueError(f"{path.name}: {where}: {detail['msg']}") from error
+    except yaml.YAMLError as error:
+        raise CatalogueError(f"{path.name} is no YAML: {error}") from error
+    except FileNotFoundError as error:
+        raise CatalogueError(
+            f"{path} does not exist; create it, or set KILN_CONFIGS, KILN_POOLS and KILN_TENANTS"
+        ) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise CatalogueError(f"{path} cannot be read: {error}") from error
