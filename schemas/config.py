@@ -3,7 +3,7 @@
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from schemas.codec import canonical, sha256_hex
 
@@ -17,6 +17,9 @@ PIXEL_FIELDS = (
     "family", "model", "dtype", "scheduler", "steps", "guidance_scale", "width", "height", "frames",
     "frames_per_second", "bucket", "image_format", "quality",
 )  # fmt: skip
+# These came later. One that has its default is neither hashed nor written, so that a published version keeps its hash,
+# and a consumer of an older release reads every work item that asks for nothing it does not know.
+PIXEL_OPTIONS = ("batching",)
 
 
 class ModelRef(BaseModel):
@@ -58,6 +61,11 @@ class GenerationConfig(BaseModel):
         default=4,
         description="Pictures in one padded batch: at one padded size bytes do not depend on neighbours.",
     )
+    batching: Literal["step", "whole"] = Field(
+        default="step",
+        description="step: pictures of one model and shape join and leave a batch at any denoising step. whole: "
+        "pictures of one configuration start and end together, in the pipeline's own loop.",
+    )
     image_format: ImageFormat = "png"
     quality: Annotated[int, Field(ge=1, le=100)] = 90
     pool: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,40}$")] = "default"
@@ -65,15 +73,31 @@ class GenerationConfig(BaseModel):
     price: Price
     retired: bool = False
 
+    @model_serializer(mode="wrap")
+    def _leave_out_options(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        body: dict[str, Any] = write(self)
+        return {
+            name: value
+            for name, value in body.items()
+            if name not in PIXEL_OPTIONS or getattr(self, name) != type(self).model_fields[name].default
+        }
+
     @cached_property
     def config_hash(self) -> str:
-        """64 hex digits: SHA-256 of the canonical JSON of PIXEL_FIELDS. Requests of one hash may share a batch."""
-        return sha256_hex(canonical(self.model_dump(mode="json", include=set(PIXEL_FIELDS))))
+        """64 hex digits: SHA-256 of the canonical JSON of PIXEL_FIELDS, and of PIXEL_OPTIONS that were chosen."""
+        return sha256_hex(canonical(self.model_dump(mode="json", include={*PIXEL_FIELDS, *PIXEL_OPTIONS})))
 
     @property
     def model_key(self) -> str:
         """What must be loaded: weights and dtype. Changing it is a swap."""
         return f"{self.model.digest.removeprefix('sha256:')[:16]}.{self.dtype}"
+
+    @property
+    def kind(self) -> str:
+        """What may share a batch: all of one kind agree in whatever the batch has only once."""
+        if self.batching == "whole":
+            return self.config_hash
+        return f"{self.model_key}.{self.width}x{self.height}x{self.frames}.{self.bucket}"
 
     @property
     def label(self) -> str:

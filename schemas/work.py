@@ -60,4 +60,6 @@ def decode_work(data: bytes) -> WorkItem:
     except ValidationError as error:
         detail = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(str(part) for part in detail["loc"])
+        if detail["type"] == "extra_forbidden":
+            raise UnknownVersion(f"work item: {field} is of a newer release; upgrade this consumer") from error
         raise Undecodable(f"work item: {field}: {detail['msg']}") from error

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from schemas.config import PIXEL_FIELDS, ConfigFile, GenerationConfig
+from schemas.config import PIXEL_FIELDS, PIXEL_OPTIONS, ConfigFile, GenerationConfig
 
 BODY: dict[str, Any] = {
     "name": "sketch",
@@ -63,7 +63,20 @@ def test_what_changes_no_byte_keeps_the_hash(changes: dict[str, Any]) -> None:
 
 def test_every_field_either_changes_pixels_or_is_known_not_to() -> None:
     others = {"name", "version", "pool", "max_images", "price", "retired"}
-    assert set(GenerationConfig.model_fields) == {*PIXEL_FIELDS, *others}
+    assert set(GenerationConfig.model_fields) == {*PIXEL_FIELDS, *PIXEL_OPTIONS, *others}
+
+
+def test_an_option_is_hashed_and_written_only_where_it_was_chosen() -> None:
+    assert "batching" not in config().model_dump() == config(batching="step").model_dump()
+    assert config(batching="whole").model_dump()["batching"] == "whole"
+    assert config(batching="whole").config_hash != config().config_hash == config(batching="step").config_hash
+
+
+def test_what_may_share_a_batch() -> None:
+    """Case DIF-07: with step batching, whatever the batch has only once; else everything that changes pixels."""
+    assert config(steps=9, guidance_scale=1, scheduler="euler").kind == config().kind
+    assert len({config(**change).kind for change in ({}, {"width": 72}, {"dtype": "float32"}, {"bucket": 7})}) == 4
+    assert config(batching="whole", steps=9).kind != config(batching="whole").kind
 
 
 def test_the_hash_is_the_same_in_every_process_and_release() -> None:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from schemas.codec import encode
+from schemas.codec import canonical, decode_object, encode
 from schemas.dead_letter import dead_letter_headers
 from schemas.errors import Undecodable, UnknownVersion
 from schemas.outcome import Outcome, WorkRecord, decode_outcome
@@ -68,6 +68,13 @@ def test_a_later_version_is_held_and_not_failed() -> None:
         decode_work(encode(WORK).replace(b'"schema_version":1', b'"schema_version":2'))
     with pytest.raises(UnknownVersion, match="upgrade"):
         decode_outcome(encode(OUTCOME).replace(b'"schema_version":1', b'"schema_version":2'))
+
+
+def test_a_configuration_with_an_option_of_a_later_release_is_held_and_not_failed() -> None:
+    body = decode_object(encode(WORK))
+    body["config"]["sharpness"] = 2
+    with pytest.raises(UnknownVersion, match="sharpness is of a newer release"):
+        decode_work(canonical(body))
 
 
 def test_a_field_of_a_later_version_is_passed_over() -> None:
