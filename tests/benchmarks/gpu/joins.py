@@ -53,7 +53,7 @@ def same_bytes(loaded: Loaded, device: Device, shape: Shape, steps: int) -> bool
 
 
 def drive(engine: Stepwise, requests: Sequence[Request], together: int) -> dict[str, str]:
-    """Run until all have ended, joining where `together` slots are free; key -> SHA-256 of the latents that were made."""
+    """Run until all have ended, joining where `together` slots are free; key -> SHA-256 of latents that were made."""
     waiting = sorted(requests, key=lambda one: -one.steps)  # the longest first, as any who can choose would
     latents = {}
     while waiting or not engine.idle:
