@@ -1,12 +1,13 @@
 """The device an engine runs on: its identity, its memory, and the account of a batch. Imports torch: engine only."""
 
 import contextlib
+import importlib
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import torch
 
@@ -14,6 +15,8 @@ from gpu_consumer.engine.nvml import cards
 from gpu_consumer.engine.protocol import DeviceInfo
 from gpu_consumer.engine.settings import EngineSettings
 from gpu_consumer.engine.visible import first_visible
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -41,6 +44,14 @@ class Device(Protocol):
 
     def reserve(self, bytes_: int) -> contextlib.AbstractContextManager[Usage]:
         """Around a batch expected to need `bytes_` beside the weights. Raises torch.OutOfMemoryError."""
+        ...
+
+    def run(self, stage: str, keys: Sequence[str], work: Callable[[], T]) -> T:
+        """The result of `work()`, which gives the device work of `stage` for the items with these keys.
+
+        All of the device's work goes through here, so that a profiler sees its stages, and a test can stand between.
+        Raises what `work` raises.
+        """
         ...
 
     def synchronise(self) -> None:
@@ -79,6 +90,9 @@ class CpuDevice:
             yield usage
         finally:
             self._reserved_bytes -= bytes_
+
+    def run(self, stage: str, keys: Sequence[str], work: Callable[[], T]) -> T:
+        return work()
 
     def synchronise(self) -> None:
         pass
@@ -127,6 +141,10 @@ class CudaDevice:
             # Our own allocator, not NVML: in a container NVML lists the host's process ids and we are not among them.
             usage.peak_bytes = torch.cuda.max_memory_allocated()
 
+    def run(self, stage: str, keys: Sequence[str], work: Callable[[], T]) -> T:
+        with torch.cuda.nvtx.range(f"{stage} {' '.join(keys)}"):
+            return work()
+
     def synchronise(self) -> None:
         torch.cuda.synchronize()
 
@@ -138,7 +156,21 @@ def open_device(settings: EngineSettings) -> Device:
     """Fix threads and numerics of this process, once, and open the device. Raises RuntimeError where there is none."""
     torch.set_num_threads(settings.threads)
     torch.set_float32_matmul_precision("highest")
-    return CudaDevice() if settings.device == "cuda" else CpuDevice(settings.cpu_memory_bytes)
+    if settings.device == "cuda":
+        return CudaDevice()
+    if settings.device == "cpu":
+        return CpuDevice(settings.cpu_memory_bytes)
+    return _imported(settings)
+
+
+def _imported(settings: EngineSettings) -> Device:
+    module, _, name = settings.device.partition(":")
+    try:
+        make = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise RuntimeError(f"the device {settings.device} cannot be imported ({error}); correct its path") from error
+    device: Device = make(settings)
+    return device
 
 
 def _processor() -> str:

@@ -1,7 +1,6 @@
 """Settings of an engine: a part of the GPU consumer's settings."""
 
 from pathlib import Path
-from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -12,7 +11,11 @@ class EngineSettings(BaseModel):
     models_directory: Path = Field(
         default=Path(".kiln/models"), description="A folder a model, as save_pretrained writes."
     )
-    device: Literal["cpu", "cuda"] = Field(default="cpu", description="cuda takes the first visible card or MIG slice.")
+    device: str = Field(
+        default="cpu",
+        pattern=r"^(cpu|cuda|[A-Za-z_][\w.]*:[A-Za-z_]\w*)$",
+        description="cuda takes the first visible card or MIG slice; module:callable, given these settings, makes one.",
+    )
     threads: int = Field(
         default=1,
         ge=1,

@@ -1,11 +1,15 @@
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
 import pytest
 import torch
 
 from gpu_consumer.engine.account import Account
-from gpu_consumer.engine.device import CpuDevice, open_device
+from gpu_consumer.engine.device import CpuDevice, Device, open_device
 from gpu_consumer.engine.settings import EngineSettings
 
 MIB = 1 << 20
+T = TypeVar("T")
 
 
 def test_the_ledger_runs_out_where_a_card_would() -> None:
@@ -61,6 +65,39 @@ def test_a_device_is_opened_with_the_threads_of_the_setting() -> None:
     assert torch.get_num_threads() == 1
     assert device.info().memory_bytes == 3 * MIB
     assert device.info().product.startswith("CPU")
+
+
+class Faulty(CpuDevice):
+    """Refuses one key, as tests of faults do."""
+
+    def run(self, stage: str, keys: Sequence[str], work: Callable[[], T]) -> T:
+        if "bad" in keys:
+            raise ValueError(f"bad in {stage}")
+        return super().run(stage, keys, work)
+
+
+def faulty(settings: EngineSettings) -> Device:
+    return Faulty(settings.cpu_memory_bytes)
+
+
+def test_a_device_of_an_import_path_stands_between() -> None:
+    device = open_device(EngineSettings(device=f"{__name__}:faulty", cpu_memory_bytes=3 * MIB))
+    assert device.info().memory_bytes == 3 * MIB
+    assert device.run("denoise", ("good",), lambda: 7) == 7
+    with pytest.raises(ValueError, match="bad in denoise"):
+        device.run("denoise", ("good", "bad"), lambda: pytest.fail("ran"))
+
+
+@pytest.mark.parametrize("path", [f"{__name__}:missing", "no.such.module:device"])
+def test_a_device_that_cannot_be_imported_is_said(path: str) -> None:
+    with pytest.raises(RuntimeError, match=f"the device {path} cannot be imported"):
+        open_device(EngineSettings(device=path))
+
+
+@pytest.mark.parametrize("device", ["gpu", "", "module:", ":make", "cpu "])
+def test_a_device_is_cpu_cuda_or_an_import_path(device: str) -> None:
+    with pytest.raises(ValueError, match="device"):
+        EngineSettings(device=device)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA")
