@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test check fault-smoke soak bench-pipeline bench-engine bench-gpu clean
+.PHONY: help setup lock demo test check fault-smoke fault-gpu soak bench-pipeline bench-engine bench-gpu clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -43,8 +43,13 @@ test: $(READY) ## unit, property, contract and integration tests on a real Kafka
 fault-smoke: $(READY) ## 200 requests under SIGKILL, freezes and a reset of both groups (SEED=n replays)
 	$(BIN)/python -m tests.fault.smoke $(if $(SEED),--seed $(SEED))
 
-soak: $(READY) ## fault-smoke again and again, with new seeds (ROUNDS=n)
+fault-gpu: $(READY) ## every fault of a card in the middle of 100 requests, and what came of it (ONLY="name name")
+	$(BIN)/python -m tests.fault.gpu.run $(if $(ONLY),--only $(ONLY))
+
+soak: $(READY) ## what takes long: fault-smoke with new seeds (ROUNDS=n), 500 requests without growth, 400 shapes alone
 	$(BIN)/python -m tests.fault.smoke --rounds $(or $(ROUNDS),10)
+	$(BIN)/python -m tests.fault.soak.steady
+	$(BIN)/pytest -s tests/fault/soak
 
 bench-pipeline: $(READY) ## events a second and latency end to end, beside a raw copy loop
 	$(BIN)/python -m tests.benchmarks.pipeline
