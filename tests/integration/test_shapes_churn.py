@@ -22,7 +22,6 @@ from gpu_consumer.models.shapes.draw import Scene, caption, held_out, scenes
 from gpu_consumer.models.shapes.judge import look
 from gpu_consumer.models.shapes.kept import NAME, add_shapes
 from schemas.config import GenerationConfig
-from tests.tiny import tiny_config
 
 COUNT = 200
 SOLOS = 40  # the rest are drawn alone by `make soak`: alone each costs three times what it costs in company
@@ -53,22 +52,28 @@ def shapes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+def shapes_config(directory: Path, steps: int) -> GenerationConfig:
+    return GenerationConfig.model_validate(
+        {
+            "name": f"shapes{steps}",
+            "version": 1,
+            "family": "sd15",
+            "model": {"name": NAME, "digest": model_digest(directory / NAME)},
+            "dtype": "float32",
+            "steps": steps,
+            "guidance_scale": 3.0,
+            "width": 64,
+            "height": 64,
+            "bucket": BUCKET,
+            "price": {"gpu_seconds": 0.1, "vram_bytes": 1 << 20},
+        }
+    )
+
+
 def wishes(directory: Path, count: int, seed: int) -> list[Wish]:
     """No two alike; one kind, so they share batches, and each with steps of its own."""
     rng = random.Random(seed)
-    model = {"name": NAME, "digest": model_digest(directory / NAME)}
-    configs = [
-        tiny_config(
-            directory,
-            name=f"shapes{steps}",
-            model=model,
-            scheduler="ddim",
-            steps=steps,
-            guidance_scale=3.0,
-            bucket=BUCKET,
-        )
-        for steps in STEPS
-    ]
+    configs = [shapes_config(directory, steps) for steps in STEPS]
     asked = rng.sample([scene for scene in scenes() if held_out(scene)], count)
     return [
         Wish(scene, rng.choice(configs), Item(str(n), caption(scene), "", rng.randrange(2**32)))
