@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from gpu_consumer.engine.device import Device
+from gpu_consumer.engine.device import Device, Usage
 
 GPU_STAGES = ("text", "denoise", "decode")
 
@@ -16,27 +16,36 @@ class Account:
     bucket: int
     timings: dict[str, float] = field(default_factory=dict)
     peak_bytes: int = 0
+    _running: tuple[str, float] | None = None
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Add the seconds of the block to `name`, a failed block's too; waits for the device, whose work is lazy."""
-        started = time.monotonic()
+        self._running = (name, time.monotonic())
         try:
             yield
             self.device.synchronise()
         finally:
-            self.add(name, time.monotonic() - started)
+            self.lap()
+            self._running = None
+
+    def lap(self) -> None:
+        """Book what has passed of the stage that runs, if one does."""
+        if self._running is not None:
+            name, since = self._running
+            now = time.monotonic()
+            self.add(name, now - since)
+            self._running = (name, now)
 
     @contextlib.contextmanager
-    def memory(self, bytes_: int) -> Iterator[None]:
+    def memory(self, bytes_: int) -> Iterator[Usage]:
         """Reserve `bytes_` for the block, and keep the highest peak. Raises torch.OutOfMemoryError."""
-        usage = None
+        usage = Usage()
         try:
             with self.device.reserve(bytes_) as usage:
-                yield
+                yield usage
         finally:
-            if usage is not None:
-                self.peak_bytes = max(self.peak_bytes, usage.peak_bytes)
+            self.peak_bytes = max(self.peak_bytes, usage.peak_bytes)
 
     def add(self, name: str, seconds: float) -> None:
         self.timings[name] = self.timings.get(name, 0.0) + seconds

@@ -8,6 +8,7 @@ from gpu_consumer.engine.protocol import FlawCode
 
 # cuBLAS and cuDNN say it in a plain RuntimeError.
 _OUT_OF_MEMORY = ("out of memory", "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED")
+_DOES_NOT_FIT = "the picture does not fit into the device's memory, alone in a batch: "
 # After one of these the CUDA context is poisoned: every later call fails, or worse, answers with garbage.
 _STICKY = (
     "CUDA error",
@@ -38,7 +39,7 @@ def trouble(error: Exception) -> Trouble:
     """Raises Sticky if the error says that the device is lost."""
     text = " ".join(str(error).split())[:300]
     if isinstance(error, torch.OutOfMemoryError | MemoryError) or any(mark in text for mark in _OUT_OF_MEMORY):
-        return Trouble("out_of_memory", f"the picture does not fit into the device's memory, alone in a batch: {text}")
+        return Trouble("out_of_memory", _DOES_NOT_FIT + text.removeprefix(_DOES_NOT_FIT))
     if isinstance(error, torch.AcceleratorError) or any(mark in text for mark in _STICKY):
         raise Sticky(text) from None
     return Trouble("generation_error", f"the pipeline failed on this item: {type(error).__name__}: {text}")

@@ -1,26 +1,50 @@
 """The `pipeline` engine: runs any diffusers pipeline to its end, one padded batch at a time, under one thread."""
 
 import threading
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import torch
 
 from gpu_consumer.engine import stages
 from gpu_consumer.engine.account import Account
 from gpu_consumer.engine.device import Device
-from gpu_consumer.engine.encode import CONTENT_TYPES, encode_image
 from gpu_consumer.engine.faults import Trouble, trouble
-from gpu_consumer.engine.pixels import defect, to_uint8
-from gpu_consumer.engine.protocol import Batch, Finished, Flaw, FlawCode, Item, Picture
+from gpu_consumer.engine.protocol import Item
 from gpu_consumer.engine.residence import Residence
+from gpu_consumer.engine.stepwise.decoder import rescued
 from gpu_consumer.models.loading import Loaded
 from schemas.config import GenerationConfig
 
-_SENTENCES: dict[FlawCode, str] = {
-    "non_finite": "the model gave numbers that are no colours (NaN or infinity), also when decoded in float32",
-    "blank_output": "the model gave a picture of a single colour, also when decoded in float32",
-}
+
+@dataclass(frozen=True, slots=True)
+class Pixels:
+    """One picture: uint8 array (height, width, 3), and the padded size of the batch it was made in."""
+
+    pixels: Any
+    bucket: int
+
+
+Results: TypeAlias = dict[str, Pixels | Trouble]
+
+
+class Deserted(BaseException):
+    """All of the batch have left: it ends here. No Exception, for it is no fault, and nobody may take it for one."""
+
+
+@dataclass(slots=True)
+class Run:
+    """One batch on its way. `on_step` is called after each of its steps, and `gone` names who has left meanwhile."""
+
+    config: GenerationConfig
+    loaded: Loaded
+    account: Account
+    on_step: Callable[[], None]
+    gone: Callable[[str], bool]
+
+    def staying(self, items: Sequence[Item]) -> list[Item]:
+        return [item for item in items if not self.gone(item.key)]
 
 
 class PipelineEngine:
@@ -31,42 +55,41 @@ class PipelineEngine:
         self._residence = residence
         self._busy = threading.Lock()
 
-    def run(self, batch: Batch) -> Finished:
-        """Make every picture of `batch`; blocks until all are encoded.
+    def run(
+        self,
+        config: GenerationConfig,
+        items: Sequence[Item],
+        account: Account | None = None,
+        *,
+        on_step: Callable[[], None] = lambda: None,
+        gone: Callable[[str], bool] = lambda _: False,
+    ) -> Results:
+        """By key: the pixels of each of `items`, at most account.bucket of them, or what is wrong. Blocks for all.
+
+        What it costs goes to `account`, whose bucket is lowered where memory runs out. Who is `gone` after a step is
+        left out; if nobody stays, the run ends there.
 
         Raises ModelUnavailable, where nothing ran, and faults.Sticky, after which this process makes no more pictures.
         """
         if not self._busy.acquire(blocking=False):
             raise RuntimeError("the engine is running a batch; it runs one at a time")
         try:
-            return self._run(batch)
+            loaded, load_seconds = self._residence.take(config)
+            account = account or Account(self._device, config.bucket)
+            if load_seconds:
+                account.add("load", load_seconds)
+            assert 1 <= len(items) <= account.bucket, f"{len(items)} items in a bucket of {account.bucket}"
+            return self._make(Run(config, loaded, account, on_step, gone), items, account.bucket)
         finally:
             self._busy.release()
 
-    def _run(self, batch: Batch) -> Finished:
-        config = batch.config
-        assert 1 <= len(batch.items) <= config.bucket, f"{len(batch.items)} items in a bucket of {config.bucket}"
-        loaded, load_seconds = self._residence.take(config)
-        account = Account(self._device, config.bucket)
-        if load_seconds:
-            account.add("load", load_seconds)
-        outcomes = self._make(loaded, config, batch.items, config.bucket, account)
-        return Finished(
-            number=batch.number,
-            pictures=tuple(one for one in outcomes if isinstance(one, Picture)),
-            flaws=tuple(one for one in outcomes if isinstance(one, Flaw)),
-            timings=account.timings,
-            gpu_seconds=account.gpu_seconds,
-            peak_vram_bytes=account.peak_bytes,
-            bucket=account.bucket,
-        )
-
-    def _make(
-        self, loaded: Loaded, config: GenerationConfig, items: Sequence[Item], bucket: int, account: Account
-    ) -> list[Picture | Flaw]:
+    def _make(self, run: Run, items: Sequence[Item], bucket: int) -> Results:
         """Out of memory halves the bucket; any other trouble halves the items, until the bad one is alone in it."""
-        account.bucket = min(account.bucket, bucket)
-        result = self._attempt(loaded, config, items, bucket, account)
+        items = run.staying(items)
+        if not items:
+            return {}
+        run.account.bucket = min(run.account.bucket, bucket)
+        result = self._attempt(run, items, bucket)
         if not isinstance(result, Trouble):
             return result
         self._residence.tidy()
@@ -75,50 +98,34 @@ class PipelineEngine:
         elif not result.out_of_memory and len(items) > 1:
             size = (len(items) + 1) // 2
         else:
-            return [Flaw(item.key, result.code, result.message) for item in items]
+            return {item.key: result for item in items}
         parts = [items[start : start + size] for start in range(0, len(items), size)]
-        return [one for part in parts for one in self._make(loaded, config, part, bucket, account)]
+        return {key: one for part in parts for key, one in self._make(run, part, bucket).items()}
 
-    def _attempt(
-        self, loaded: Loaded, config: GenerationConfig, items: Sequence[Item], bucket: int, account: Account
-    ) -> list[Picture | Flaw] | Trouble:
+    def _attempt(self, run: Run, items: Sequence[Item], bucket: int) -> Results | Trouble:
         try:
-            with account.memory(bucket * config.price.vram_bytes):
-                return self._generate(loaded, config, items, bucket, account)
+            with run.account.memory(bucket * run.config.price.vram_bytes):
+                return self._generate(run, items, bucket)
+        except Deserted:
+            return {}
         except Exception as error:
             # Only words leave this block: the error's frames hold the batch's tensors, and a retry needs their memory.
             return trouble(error)
 
-    def _generate(
-        self, loaded: Loaded, config: GenerationConfig, items: Sequence[Item], bucket: int, account: Account
-    ) -> list[Picture | Flaw]:
-        latents = stages.denoise(loaded, config, stages.padded(items, bucket), account)
-        images = stages.decode(loaded, latents, account)[: len(items)]
-        defects = [defect(image) for image in images]
-        for n, found in enumerate(defects):
-            if found and loaded.pipe.vae.dtype != torch.float32 and bool(torch.isfinite(latents[n]).all()):
-                again = stages.decode_again(loaded, latents, n, account)
-                images = images.float()
-                images[n], defects[n] = again, defect(again)
-        with account.stage("encode"):
-            pixels = to_uint8(images)
-            return [
-                Flaw(item.key, found, f"{_SENTENCES[found]}; try another seed")
-                if (found := defects[n])
-                else _picture(loaded, config, item, pixels[n], bucket)
-                for n, item in enumerate(items)
-            ]
+    def _generate(self, run: Run, items: Sequence[Item], bucket: int) -> Results:
+        def stepped() -> None:
+            run.on_step()
+            if not run.staying(items):
+                raise Deserted
 
-
-def _picture(loaded: Loaded, config: GenerationConfig, item: Item, pixels: Any, bucket: int) -> Picture:
-    content_type, extension = CONTENT_TYPES[config.image_format]
-    return Picture(
-        key=item.key,
-        data=encode_image(pixels, config.image_format, config.quality),
-        content_type=content_type,
-        extension=extension,
-        width=pixels.shape[1],
-        height=pixels.shape[0],
-        bucket=bucket,
-        warnings=stages.warnings(loaded, item),
-    )
+        padded = stages.padded(items, bucket)
+        try:
+            latents = stages.denoise(run.loaded, run.config, padded, run.account, stepped)
+        except Deserted:
+            run.loaded.pipe.maybe_free_model_hooks()  # what its call does at its end
+            raise
+        keys = [item.key for item in items]
+        images = stages.decode(run.loaded, latents, keys, run.account)[: len(items)]
+        with torch.no_grad():
+            results = rescued(run.loaded, latents, images, keys, run.account)
+        return {key: one if isinstance(one, Trouble) else Pixels(one, bucket) for key, one in results.items()}

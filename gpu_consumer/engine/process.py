@@ -3,47 +3,63 @@
 import asyncio
 import contextlib
 import os
-import signal
-import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
-from multiprocessing.connection import Connection
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TypeVar
 
-from gpu_consumer.engine.protocol import Batch, Broken, EngineDied, Finished, Ready, Setup
+from gpu_consumer.engine.link import Link
+from gpu_consumer.engine.protocol import (
+    Batch,
+    Broken,
+    EngineDied,
+    Event,
+    Learn,
+    Leave,
+    Peak,
+    Profile,
+    Ready,
+    Setup,
+)
 from gpu_consumer.engine.settings import EngineSettings
-from gpu_consumer.engine.shm import pipe, receive_pictures
+from gpu_consumer.engine.shm import pipe
 from gpu_consumer.models.digests import ModelUnavailable
 from schemas.config import GenerationConfig
 
 T = TypeVar("T")
-_LOST = (EOFError, OSError)  # the second: an end in the middle of a message
 _REAP_SECONDS = 30  # after SIGKILL: freeing the memory of a large card takes the driver some seconds
 
 
-class NotSent(Exception):
-    """The engine was gone before it got the message."""
-
-
 class EngineProcess:
-    """An Engine in a process of its own. For one loop, and one task at a time.
+    """An Engine in a process of its own, for one task at a time.
 
-    `starts` and `batches` count since construction, for metrics: starts - 1 are restarts.
+    `starts` counts since construction, for metrics: starts - 1 are restarts. `answers`: what is known already of what
+    its configurations draw (Ready.answers); all of its engines must draw what the first of them did.
     """
 
-    def __init__(self, settings: EngineSettings, preload: Sequence[GenerationConfig] = ()) -> None:
-        self._setup = Setup(settings, tuple(preload))
+    def __init__(
+        self,
+        settings: EngineSettings,
+        preload: Sequence[GenerationConfig] = (),
+        *,
+        answers: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self._setup = Setup(settings, tuple(preload), dict(answers))
         self._process: subprocess.Popen[bytes] | None = None
-        self._connection: Connection | None = None
-        self._exchange: asyncio.Future[Any] | None = None
+        self._link: Link | None = None
         self.starts = 0
-        self.batches = 0
 
     @property
     def alive(self) -> bool:
-        return self._process is not None and self._process.poll() is None
+        return (
+            self._process is not None
+            and self._process.poll() is None
+            and self._link is not None
+            and self._link.death is None
+        )
 
     @property
     def pid(self) -> int | None:
@@ -53,86 +69,77 @@ class EngineProcess:
     async def start(self) -> Ready:
         await self.stop()
         self.starts += 1
-        self._connection, theirs = pipe()
+        ours, theirs = pipe()
         try:
             self._process = _spawn(theirs.fileno(), self._setup.settings.threads)
         finally:
             theirs.close()
+        self._link = Link(self._process, ours, self._setup.settings)
+        self._link.send(self._setup)
         try:
-            reply = await self._ask(self._setup, self._setup.settings.start_seconds_max, running=False)
+            said = await self._link.wait()
         except BaseException:
             self._process.kill()
             raise
-        if isinstance(reply, Ready):
-            return reply
+        first = said[0] if said else None
+        if isinstance(first, Ready):
+            self._setup = replace(self._setup, answers={**first.answers, **self._setup.answers})
+            self._link.put_back(said[1:])
+            return first
+        assert first is None or isinstance(first, Broken), f"the engine said {first} before it was ready"
+        death = self._link.death
         await self.stop()
-        raise _refusal(reply, running=False)
+        if first is None:
+            raise EngineDied(death or "the engine was stopped while it started")
+        if first.kind == "model_unavailable":
+            raise ModelUnavailable(first.message)
+        raise EngineDied(f"the engine ended: {first.message}")
 
-    async def run(self, batch: Batch) -> Finished:
-        await self._finish_abandoned()
-        reply = await self._ask(batch, self._setup.settings.batch_seconds_max, running=True)
-        if isinstance(reply, Finished) and reply.number == batch.number:
-            self.batches += 1
-            return reply
-        if not (isinstance(reply, Broken) and reply.kind == "model_unavailable"):
-            await self.stop()
-        raise _refusal(reply, running=True)
+    async def submit(self, batch: Batch) -> None:
+        self._send(batch)
+
+    async def leave(self, keys: Collection[str]) -> None:
+        self._send(Leave(tuple(keys)))
+
+    async def learn(self, peaks: Sequence[Peak]) -> None:
+        """Tell the engine what others measured. Raises EngineDied."""
+        self._send(Learn(tuple(peaks)))
+
+    async def profile(self, steps: int) -> None:
+        """Ask for a trace of the next `steps` steps, at least 1; it comes as Profiled. Raises EngineDied."""
+        self._send(Profile(steps))
+
+    async def events(self) -> Sequence[Event]:
+        link = self._link
+        if link is None:
+            raise EngineDied("the engine is not started; start it")
+        while said := await link.wait():
+            if events := [event for event in said if not isinstance(event, Ready | Broken)]:
+                return events
+        assert link.death is not None
+        raise EngineDied(link.death, joined=link.joined)
 
     async def stop(self) -> None:
-        process, connection = self._process, self._connection
-        if process is None or connection is None:
+        process, link = self._process, self._link
+        if process is None or link is None:
             return
-        hang_up(connection)
+        link.close()
         try:
             await _in_thread(lambda: _wait(process, self._setup.settings.stop_seconds_max))
         finally:
             if process.poll() is None:
                 process.kill()
         await _in_thread(lambda: _wait(process, _REAP_SECONDS))
-        if self._exchange is not None:
-            with contextlib.suppress(NotSent, *_LOST):
-                await self._exchange  # the pipe is closed when nobody reads it any more
-        connection.close()
-        self._process = self._connection = self._exchange = None
+        await _in_thread(link.join)
+        self._process = self._link = None
 
-    async def _finish_abandoned(self) -> None:
-        """Wait for the answer to a batch whose caller was cancelled, and drop it. Raises EngineDied if none comes."""
-        if self._exchange is None or self._exchange.done():
-            return
-        with contextlib.suppress(NotSent, *_LOST):  # the next question finds out
-            await self._bounded(self._exchange, self._setup.settings.batch_seconds_max, running=False)
-
-    async def _bounded(self, exchange: "asyncio.Future[Any]", seconds: float, *, running: bool) -> Any:
-        """The answer of `exchange`; past `seconds` the engine is killed and EngineDied raised."""
-        try:
-            async with asyncio.timeout(seconds):
-                return await asyncio.shield(exchange)
-        except TimeoutError:
-            assert self._process is not None
-            self._process.kill()
-            raise EngineDied(f"the engine gave no answer in {seconds:g} s and was killed", running=running) from None
-
-    async def _ask(self, message: object, seconds: float, *, running: bool) -> Any:
-        """Send, and return the answer. Raises EngineDied."""
-        process, connection = self._process, self._connection
-        if process is None or connection is None or process.poll() is not None:
-            raise EngineDied(f"the engine {_end(process)}; start it again", running=False)
-        self._exchange = _in_thread(lambda: _exchange(connection, message))
-        try:
-            return await self._bounded(self._exchange, seconds, running=running)
-        except NotSent:
-            died_running = False
-        except _LOST:
-            died_running = running
-        await _in_thread(lambda: _wait(process, self._setup.settings.stop_seconds_max))
-        process.kill()  # a no-op but for a child that closed its pipe and lives on
-        raise EngineDied(f"the engine {_end(process)}", running=died_running)
-
-
-def hang_up(connection: Connection) -> None:
-    """Close both directions under whoever reads: they get EOF. Closing the descriptor itself would not wake them."""
-    with contextlib.suppress(OSError), socket.fromfd(connection.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as end:
-        end.shutdown(socket.SHUT_RDWR)
+    def _send(self, message: object) -> None:
+        link = self._link
+        if link is None:
+            raise EngineDied("the engine is not started; start it")
+        if not self.alive:
+            raise EngineDied(link.death or "the engine has ended", joined=link.joined)
+        link.send(message)
 
 
 def _spawn(descriptor: int, threads: int) -> "subprocess.Popen[bytes]":
@@ -154,15 +161,6 @@ def _spawn(descriptor: int, threads: int) -> "subprocess.Popen[bytes]":
         stdout=2,  # libraries print; the output of a command is its own
         env=environment,
     )
-
-
-def _exchange(connection: Connection, message: object) -> Any:
-    try:
-        connection.send(message)
-    except OSError as error:
-        raise NotSent from error
-    reply = connection.recv()
-    return receive_pictures(connection, *reply) if isinstance(reply, tuple) else reply
 
 
 def _in_thread(function: Callable[[], T]) -> "asyncio.Future[T]":
@@ -188,27 +186,10 @@ def _in_thread(function: Callable[[], T]) -> "asyncio.Future[T]":
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
             loop.call_soon_threadsafe(settle, result, error)
 
-    threading.Thread(target=work, name="engine-pipe", daemon=True).start()
+    threading.Thread(target=work, name="engine-stop", daemon=True).start()
     return future
 
 
 def _wait(process: "subprocess.Popen[bytes]", seconds: float) -> None:
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(seconds)
-
-
-def _end(process: "subprocess.Popen[bytes] | None") -> str:
-    if process is None:
-        return "is not started"
-    status = process.poll()
-    if status is None:
-        return "closed its pipe"
-    return f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with exit status {status}"
-
-
-def _refusal(reply: object, *, running: bool) -> Exception:
-    if isinstance(reply, Broken) and reply.kind == "model_unavailable":
-        return ModelUnavailable(reply.message)
-    if isinstance(reply, Broken):
-        return EngineDied(f"the engine ended: {reply.message}", running=running)
-    return EngineDied(f"the engine answered out of turn, with {type(reply).__name__}", running=running)

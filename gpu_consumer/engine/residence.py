@@ -22,6 +22,11 @@ class Residence:
         """The model key on the device."""
         return self._loaded.key if self._loaded else None
 
+    @property
+    def weights_bytes(self) -> int:
+        """Of all models on the device."""
+        return self._loaded.weights_bytes if self._loaded else 0
+
     def take(self, config: GenerationConfig) -> tuple[Loaded, float]:
         """The model of `config`, and the seconds its loading took, 0 if it was there. Blocks while it loads.
 

@@ -28,5 +28,9 @@ class EngineSettings(BaseModel):
     start_seconds_max: float = Field(
         default=900, gt=0, description="From spawn until loaded and warm; then it is killed."
     )
-    batch_seconds_max: float = Field(default=1800, gt=0, description="A batch that takes longer: the engine is killed.")
+    watchdog_seconds_min: float = Field(
+        default=30,
+        gt=0,
+        description="An engine that gives no sign of life for so long, and for ten of its steps, is killed.",
+    )
     stop_seconds_max: float = Field(default=5, ge=0, description="Until an engine that does not end is killed.")

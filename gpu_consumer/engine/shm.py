@@ -1,7 +1,7 @@
-"""Encoded pictures from the engine to the consumer: anonymous shared memory, passed as a descriptor.
+"""Events from the engine to the consumer; pictures and traces go beside the pipe, in anonymous shared memory.
 
-It has no name, so nothing is left over when either side is killed, nothing needs sweeping, and the small /dev/shm of a
-container is no limit. The kernel frees it with its last descriptor.
+That memory has no name, so nothing is left over when either side is killed, nothing needs sweeping, and the small
+/dev/shm of a container is no limit. The kernel frees it with its last descriptor.
 """
 
 import mmap
@@ -10,10 +10,61 @@ import socket
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate, pairwise
 from multiprocessing.connection import Connection
-from multiprocessing.reduction import recv_handle, send_handle
 
-from gpu_consumer.engine.protocol import Finished
+from gpu_consumer.engine.protocol import Ended, Event, Picture, Profiled
+
+
+def send_events(connection: Connection, events: Sequence[Event]) -> None:
+    """Send `events`, their bytes beside the pipe. Blocks while the pipe is full. Raises OSError if the peer is gone."""
+    data = [body for event in events if (body := _body(event)) is not None]
+    connection.send(([_with_body(event, b"") for event in events], [len(one) for one in data]))
+    if not data:
+        return
+    descriptor = _anonymous()
+    try:
+        _write(descriptor, data)
+        with socket.fromfd(connection.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as end:
+            socket.send_fds(end, [b"m"], [descriptor])
+    finally:
+        os.close(descriptor)
+
+
+def receive_bodies(connection: Connection, events: Sequence[Event], sizes: Sequence[int]) -> list[Event]:
+    """The other half: what came by the pipe, with its bytes. Blocks. Raises EOFError or OSError if the peer is gone."""
+    if not sizes:
+        return list(events)
+    with socket.fromfd(connection.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as end:
+        _, descriptors, _, _ = socket.recv_fds(end, 1, 1)
+    if not descriptors:
+        raise EOFError("the pipe ended before the pictures came")
+    try:
+        with mmap.mmap(descriptors[0], sum(sizes), access=mmap.ACCESS_READ) as memory:
+            ends = list(accumulate(sizes, initial=0))
+            bodies = iter([memory[start:end] for start, end in pairwise(ends)])
+    finally:
+        os.close(descriptors[0])
+    return [event if _body(event) is None else _with_body(event, next(bodies)) for event in events]
+
+
+def pipe() -> tuple[Connection, Connection]:
+    """Two ends that carry messages and descriptors, each with one owner."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    return Connection(ours.detach()), Connection(theirs.detach())
+
+
+def _body(event: Event) -> bytes | None:
+    """The bytes that an event carries, None for one that carries none."""
+    if isinstance(event, Ended) and isinstance(event.outcome, Picture):
+        return event.outcome.data
+    return event.trace if isinstance(event, Profiled) else None
+
+
+def _with_body(event: Event, body: bytes) -> Event:
+    if isinstance(event, Ended) and isinstance(event.outcome, Picture):
+        return replace(event, outcome=replace(event.outcome, data=body))
+    return replace(event, trace=body) if isinstance(event, Profiled) else event
 
 
 def _anonymous() -> int:
@@ -23,44 +74,6 @@ def _anonymous() -> int:
         return os.dup(file.fileno())
 
 
-def send_finished(connection: Connection, finished: Finished, peer: int) -> None:
-    """Send `finished`, its pixels beside the pipe. Blocks until the peer has read. Raises OSError where it is gone."""
-    data = [picture.data for picture in finished.pictures]
-    bare = tuple(replace(picture, data=b"") for picture in finished.pictures)
-    connection.send((replace(finished, pictures=bare), [len(one) for one in data]))
-    if not data:
-        return
-    descriptor = _anonymous()
-    try:
-        _write(descriptor, data)
-        send_handle(connection, descriptor, peer)
-    finally:
-        os.close(descriptor)
-
-
-def receive_pictures(connection: Connection, finished: Finished, sizes: Sequence[int]) -> Finished:
-    """The other half: `finished` with its pictures' bytes. Blocks. Raises EOFError or OSError if the peer is gone."""
-    if not sizes:
-        return finished
-    descriptor = recv_handle(connection)
-    try:
-        with mmap.mmap(descriptor, sum(sizes), access=mmap.ACCESS_READ) as memory:
-            start = 0
-            pictures = []
-            for picture, size in zip(finished.pictures, sizes, strict=True):
-                pictures.append(replace(picture, data=memory[start : start + size]))
-                start += size
-    finally:
-        os.close(descriptor)
-    return replace(finished, pictures=tuple(pictures))
-
-
 def _write(descriptor: int, data: Sequence[bytes]) -> None:
     with os.fdopen(os.dup(descriptor), "wb") as file:
         file.writelines(data)
-
-
-def pipe() -> tuple[Connection, Connection]:
-    """Two ends that carry messages and descriptors, each with one owner."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-    return Connection(ours.detach()), Connection(theirs.detach())

@@ -4,7 +4,8 @@ A picture is a function of configuration, prompt and seed alone: one shape for e
 each item, a scheduler of its own for each call.
 """
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -22,20 +23,28 @@ def padded(items: Sequence[Item], bucket: int) -> list[Item]:
 
 
 @torch.no_grad()
-def denoise(loaded: Loaded, config: GenerationConfig, items: Sequence[Item], account: Account) -> torch.Tensor:
-    """Latents of `items`, a full bucket, from the pipeline's own loop. Raises whatever the pipeline raises."""
+def denoise(
+    loaded: Loaded,
+    config: GenerationConfig,
+    items: Sequence[Item],
+    account: Account,
+    on_step: Callable[[], None] = lambda: None,
+) -> torch.Tensor:
+    """Latents of `items`, a full bucket, from the pipeline's own loop. Raises whatever the pipeline raises.
+
+    `on_step` is called after each step; what it raises ends the run.
+    """
     pipe = loaded.pipe
-    with account.stage("text"):
-        text = loaded.family.encode(
-            pipe,
-            [item.prompt for item in items],
-            [item.negative_prompt for item in items],
-            config.guidance_scale > 1,
-        )
-    with account.stage("denoise"):
-        pipe.scheduler = fresh_scheduler(config.scheduler, loaded.scheduler_config)
+    keys = tuple(dict.fromkeys(item.key for item in items))
+
+    def encode() -> dict[str, Any]:
+        prompts, negatives = [item.prompt for item in items], [item.negative_prompt for item in items]
+        return loaded.family.encode(pipe, prompts, negatives, config.guidance_scale > 1)
+
+    def run() -> torch.Tensor:
         latents: torch.Tensor = pipe(
             **text,
+            **_watch(pipe, on_step),
             height=config.height,
             width=config.width,
             num_inference_steps=config.steps,
@@ -44,26 +53,48 @@ def denoise(loaded: Loaded, config: GenerationConfig, items: Sequence[Item], acc
             generator=[torch.Generator("cpu").manual_seed(item.seed) for item in items],
             output_type="latent",
         ).images
-    return latents
+        return latents
+
+    with account.stage("text"):
+        text = account.device.run("text", keys, encode)
+    with account.stage("denoise"):
+        pipe.scheduler = fresh_scheduler(config.scheduler, loaded.scheduler_config)
+        return account.device.run("denoise", keys, run)
+
+
+def _watch(pipe: Any, on_step: Callable[[], None]) -> dict[str, Any]:
+    """The argument that makes `pipe` call `on_step` after each of its steps; none where it cannot."""
+    if "callback_on_step_end" not in inspect.signature(pipe.__call__).parameters:
+        return {}
+
+    def stepped(_pipe: Any, _step: int, _timestep: Any, tensors: dict[str, Any]) -> dict[str, Any]:
+        on_step()
+        return tensors
+
+    return {"callback_on_step_end": stepped}
 
 
 @torch.no_grad()
-def decode(loaded: Loaded, latents: torch.Tensor, account: Account) -> torch.Tensor:
-    """Pixels, float, (bucket, 3, height, width), about -1 to 1, of a full bucket of latents."""
-    with account.stage("decode"):
+def decode(loaded: Loaded, latents: torch.Tensor, keys: Sequence[str], account: Account) -> torch.Tensor:
+    """Pixels, float, (bucket, 3, height, width), about -1 to 1, of a full bucket of latents: `keys`, then padding."""
+
+    def run() -> torch.Tensor:
         images: torch.Tensor = loaded.family.decode(loaded.pipe, latents)
-    return images
+        return images
+
+    with account.stage("decode"):
+        return account.device.run("decode", keys, run)
 
 
 @torch.no_grad()
-def decode_again(loaded: Loaded, latents: torch.Tensor, n: int, account: Account) -> torch.Tensor:
+def decode_again(loaded: Loaded, latents: torch.Tensor, n: int, key: str, account: Account) -> torch.Tensor:
     """Item `n` alone, in float32, the bucket filled with it: what overflowed in half precision mostly does not here."""
     vae: Any = loaded.pipe.vae
     own = vae.dtype
     vae.to(torch.float32)
     try:
         alone = latents[n : n + 1].float().expand_as(latents).contiguous()
-        return decode(loaded, alone, account)[0]
+        return decode(loaded, alone, (key,), account)[0]
     finally:
         vae.to(own)
 

@@ -1,38 +1,62 @@
-"""An engine is ready when it has made a picture, not when its weights are read."""
+"""An engine is ready when it has drawn a picture, and the same one as the engine before it."""
 
+import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import diffusers
 import torch
 import transformers
 
-from gpu_consumer.engine.device import open_device
-from gpu_consumer.engine.pipeline import PipelineEngine
-from gpu_consumer.engine.protocol import Batch, Item, Ready
-from gpu_consumer.engine.residence import Residence
-from gpu_consumer.engine.settings import EngineSettings
+from gpu_consumer.engine.protocol import DeviceInfo, Ended, Flaw, Item, Ready
+from gpu_consumer.engine.sessions.base import Decoded, Session, Wanted
+from gpu_consumer.engine.sessions.server import Server
+from gpu_consumer.models.digests import ModelUnavailable
 from schemas.config import GenerationConfig
+
+_KNOWN = Item("known-answer", "a red circle on a white table", "blurred", 20)
+# All that a step does is done in the first two; a solver of second order needs three to show all of its arithmetic.
+_STEPS = 3
 
 
 class WarmUpFailed(Exception):
-    """The pipeline does not run here: a wrong build of a kernel, or too little memory for even one batch."""
+    """The pipeline does not run here: a wrong build of a kernel, or too little memory for even one picture."""
 
 
-def open_engine(settings: EngineSettings, preload: Sequence[GenerationConfig]) -> tuple[PipelineEngine, Ready]:
-    """The engine of this process, each configuration of `preload` run for one real step. Blocks for all of it.
+class WrongAnswer(Exception):
+    """The device draws another picture than it did before. Nothing that it draws may be published."""
 
-    Raises ModelUnavailable, WarmUpFailed, faults.Sticky, and RuntimeError where the device is missing.
+
+def warm_up(
+    server: Server,
+    device: DeviceInfo,
+    preload: Sequence[GenerationConfig],
+    answers: Mapping[str, str],
+    import_seconds: float,
+) -> Ready:
+    """Load each model of `preload`, and draw the known picture in each batch that it will be asked for. Blocks.
+
+    `answers`: what the engine before this one drew. Raises ModelUnavailable, WarmUpFailed, WrongAnswer, faults.Sticky.
     """
-    device = open_device(settings)
-    engine = PipelineEngine(device, Residence(device, settings.models_directory))
-    timings = {"load": 0.0, "warm": 0.0}
+    timings = {"import": import_seconds, "load": 0.0, "warm": 0.0}
+    drawn: dict[str, str] = {}
     for config in _last_wanted_first(preload):
         started = time.monotonic()
-        load = _warm(engine, config)
-        timings["load"] += load
-        timings["warm"] += time.monotonic() - started - load
-    return engine, Ready(device.info(), _libraries(), timings)
+        try:
+            session, load_seconds = server.open(config.model_copy(update={"steps": min(config.steps, _STEPS)}))
+        except ValueError as error:
+            raise ModelUnavailable(str(error)) from None
+        timings["load"] += load_seconds
+        answer = _answer(session)
+        timings["warm"] += time.monotonic() - started - load_seconds
+        if answer is not None:
+            drawn[config.config_hash] = answer
+            if answers.get(config.config_hash, answer) != answer:
+                raise WrongAnswer(
+                    f"a picture of {config.label} that is known came out as another one; "
+                    f"look at the health of {device.product} {device.uuid}"
+                )
+    return Ready(device, _libraries(), timings, drawn)
 
 
 def _last_wanted_first(preload: Sequence[GenerationConfig]) -> list[GenerationConfig]:
@@ -41,14 +65,20 @@ def _last_wanted_first(preload: Sequence[GenerationConfig]) -> list[GenerationCo
     return sorted(preload, key=lambda config: -models.index(config.model_key))
 
 
-def _warm(engine: PipelineEngine, config: GenerationConfig) -> float:
-    """Run one step; return the seconds that loading took. One step draws no picture, so its looks do not matter."""
-    one_step = config.model_copy(update={"steps": 1})
-    finished = engine.run(Batch(0, one_step, (Item("warm-up", "warm-up", "", 0),)))
-    for flaw in finished.flaws:
-        if flaw.code in ("generation_error", "out_of_memory"):
-            raise WarmUpFailed(f"the first step of {config.label} fails here: {flaw.message}")
-    return finished.timings.get("load", 0.0)
+def _answer(session: Session) -> str | None:
+    """SHA-256 of the pixels of the known picture; its flaw if it has one; None if its batch had to be made smaller."""
+    config = session.config
+    session.join([Wanted(_KNOWN, config)])
+    while not session.idle:
+        for outcome in session.step():
+            if isinstance(outcome, Decoded):
+                whole = outcome.bucket == config.bucket
+                return hashlib.sha256(outcome.pixels.tobytes()).hexdigest() if whole else None
+            if isinstance(outcome, Ended) and isinstance(flaw := outcome.outcome, Flaw):
+                if flaw.code in ("generation_error", "out_of_memory"):
+                    raise WarmUpFailed(f"the first picture of {config.label} fails here: {flaw.message}")
+                return flaw.code  # three steps of a model that needs thirty may end in a single colour
+    return None
 
 
 def _libraries() -> dict[str, str]:

@@ -1,7 +1,9 @@
 """What every engine promises: one suite over the engine process and the instant engine."""
 
 import asyncio
-import hashlib
+import contextlib
+import gzip
+import json
 import os
 import signal
 import subprocess
@@ -14,10 +16,21 @@ import pytest_asyncio
 
 from gpu_consumer.engine.instant import InstantEngine
 from gpu_consumer.engine.process import EngineProcess
-from gpu_consumer.engine.protocol import Batch, EngineDied, Finished, Item
+from gpu_consumer.engine.protocol import (
+    Batch,
+    Drawn,
+    Ended,
+    EngineDied,
+    Item,
+    Joined,
+    Profiled,
+    Pulse,
+    Refused,
+)
 from gpu_consumer.engine.settings import EngineSettings
 from gpu_consumer.models.digests import ModelUnavailable
 from schemas.config import GenerationConfig, ModelRef
+from tests.streaming import PATIENCE, Heard, digests, run
 from tests.tiny import models, tiny_config
 
 __all__ = ["models"]
@@ -33,11 +46,6 @@ ITEMS = (
     Item("d", "", "", 3),
 )
 BAD = Item("bad", "a seed beyond 64 bits", "", 2**64)
-PATIENCE = 60  # seconds; a deadline, never a measurement
-
-
-def digests(finished: Finished) -> dict[str, str]:
-    return {picture.key: hashlib.sha256(picture.data).hexdigest() for picture in finished.pictures}
 
 
 def ended(pid: int) -> bool:
@@ -78,6 +86,11 @@ async def kill(engine: AnEngine) -> None:
     await until(lambda: not engine.alive)
 
 
+def changed(config: GenerationConfig, different: dict[str, object]) -> GenerationConfig:
+    """Not model_copy, which would copy the hash that was computed before."""
+    return GenerationConfig.model_validate({**config.model_dump(), **different})
+
+
 @pytest.fixture(scope="module")
 def config(models: Path) -> GenerationConfig:
     return tiny_config(models)
@@ -92,7 +105,7 @@ def settings(models: Path) -> EngineSettings:
 async def engine(
     request: pytest.FixtureRequest, config: GenerationConfig, settings: EngineSettings
 ) -> AsyncIterator[AnEngine]:
-    engine = EngineProcess(settings, [config]) if request.param == "process" else InstantEngine()
+    engine = EngineProcess(settings, [config]) if request.param == "process" else InstantEngine(0.2)
     await engine.start()
     yield engine
     await engine.stop()
@@ -107,99 +120,206 @@ async def process(config: GenerationConfig, settings: EngineSettings) -> AsyncIt
 
 
 async def test_the_same_request_gives_the_same_bytes(engine: AnEngine, config: GenerationConfig) -> None:
-    first = await engine.run(Batch(1, config, ITEMS))
-    second = await engine.run(Batch(2, config, ITEMS))
-    assert (first.number, second.number) == (1, 2)
-    assert [picture.key for picture in first.pictures] == [item.key for item in ITEMS]
+    first = await run(engine, config, *ITEMS)
+    second = await run(engine, config, *ITEMS)
     assert digests(first) == digests(second)
     assert len(set(digests(first).values())) == len(ITEMS)
-    assert all(picture.data.startswith(b"\x89PNG\r\n\x1a\n") for picture in first.pictures)
+    assert all(picture.data.startswith(b"\x89PNG\r\n\x1a\n") for picture in first.pictures.values())
+
+
+async def test_all_that_is_said_of_an_item_is_said_once_and_in_order(
+    engine: AnEngine, config: GenerationConfig
+) -> None:
+    heard = await run(engine, config, *ITEMS)
+    assert heard.joined == [item.key for item in ITEMS]
+    assert sorted(heard.drawn) == sorted(heard.joined)
+    for item in ITEMS:
+        places = [heard.place(said, item.key) for said in (Joined, Drawn, Ended)]
+        assert places == sorted(places)
+        share = heard.ended[item.key].share
+        assert share.batch_size == len(ITEMS)
+        assert share.bucket == config.bucket
+        assert {"text", "denoise", "decode", "encode"} <= share.timings.keys()
+        assert share.gpu_seconds == pytest.approx(sum(share.timings[stage] for stage in ("text", "denoise", "decode")))
 
 
 async def test_alone_and_in_a_full_batch_the_sha_is_the_same(engine: AnEngine, config: GenerationConfig) -> None:
-    together = digests(await engine.run(Batch(1, config, ITEMS)))
-    for number, item in enumerate(ITEMS):
-        assert digests(await engine.run(Batch(number, config, (item,)))) == {item.key: together[item.key]}
-    assert digests(await engine.run(Batch(9, config, ITEMS[::-1]))) == together
+    together = digests(await run(engine, config, *ITEMS))
+    for item in ITEMS:
+        assert digests(await run(engine, config, item)) == {item.key: together[item.key]}
+    assert digests(await run(engine, config, *ITEMS[::-1])) == together
 
 
 async def test_seed_nought_is_a_seed(engine: AnEngine, config: GenerationConfig) -> None:
     # case DIF-11
-    made = [digests(await engine.run(Batch(1, config, (Item("x", "a cat", "", seed),)))) for seed in (0, 0, 1)]
+    made = [digests(await run(engine, config, Item("x", "a cat", "", seed))) for seed in (0, 0, 1)]
     assert made[0] == made[1] != made[2]
 
 
 async def test_a_bad_item_leaves_its_neighbours_as_they_are(engine: AnEngine, config: GenerationConfig) -> None:
-    expected = digests(await engine.run(Batch(1, config, ITEMS[:3])))
-    finished = await engine.run(Batch(2, config, (ITEMS[0], BAD, *ITEMS[1:3])))
-    assert digests(finished) == expected
-    (flaw,) = finished.flaws
-    assert (flaw.key, flaw.code) == ("bad", "generation_error")
-    assert flaw.message
-    assert finished.bucket == config.bucket
+    expected = digests(await run(engine, config, *ITEMS[:3]))
+    heard = await run(engine, config, ITEMS[0], BAD, *ITEMS[1:3])
+    assert digests(heard) == expected
+    assert list(heard.flaws) == ["bad"]
+    assert heard.flaws["bad"].code == "generation_error"
+    assert heard.flaws["bad"].message
+    assert {picture.bucket for picture in heard.pictures.values()} == {config.bucket}
+
+
+@pytest.mark.parametrize("batching", ["step", "whole"])
+async def test_who_is_sent_while_others_run_waits_for_a_slot_and_no_longer(
+    engine: AnEngine, config: GenerationConfig, batching: str
+) -> None:
+    # case DIF-07: steps, guidance scale and scheduler differ from slot to slot
+    config = changed(config, {"batching": batching})
+    other = changed(config, {"steps": 7, "guidance_scale": 9.0, "scheduler": "euler"})
+    late = tuple(Item(f"late {n}", "a dog", "", n) for n in range(3))
+    alone = digests(await run(engine, other, *late))
+    heard = Heard(engine)
+    await engine.submit(Batch(config, ITEMS))
+    await engine.submit(Batch(other, late))
+    await heard.until_ended([*(item.key for item in ITEMS), *(item.key for item in late)])
+    assert heard.joined == [item.key for item in (*ITEMS, *late)]
+    assert {key: digest for key, digest in digests(heard).items() if key.startswith("late")} == alone
+    first_late = heard.place(Joined, "late 0")
+    assert {key for event in heard.events[:first_late] if isinstance(event, Drawn) for key in event.keys} == set("abcd")
+
+
+async def test_whoever_finds_a_free_slot_joins_those_that_run(engine: AnEngine, config: GenerationConfig) -> None:
+    long = changed(config, {"steps": 200})
+    heard = Heard(engine)
+    await engine.submit(Batch(long, ITEMS[:2]))
+    await heard.until(lambda: len(heard.joined) == 2)
+    await engine.submit(Batch(config, ITEMS[2:]))
+    await heard.until(lambda: len(heard.joined) == 4)
+    assert not heard.ended
+    await heard.until_ended(["a", "b", "c", "d"])
+    assert len(heard.pictures) == 4
+
+
+async def test_strictly_in_order_across_kinds(engine: AnEngine, config: GenerationConfig) -> None:
+    wide = changed(config, {"width": 96})
+    assert wide.kind != config.kind
+    heard = Heard(engine)
+    order = [(config, ITEMS[0]), (wide, ITEMS[1]), (config, ITEMS[2]), (config, ITEMS[3])]
+    for one, item in order:
+        await engine.submit(Batch(one, (item,)))
+    await heard.until_ended("abcd")
+    assert heard.joined == ["a", "b", "c", "d"]
+    assert [event.keys for event in heard.of(Joined)] == [("a",), ("b",), ("c", "d")]
+    for before, after in (("a", "b"), ("b", "c")):  # the slots of the one kind are free before the other takes them
+        assert heard.place(Drawn, before) < heard.place(Joined, after)
+
+
+@pytest.mark.parametrize("batching", ["step", "whole"])
+async def test_who_is_told_to_leave_is_gone_and_the_others_go_on(
+    engine: AnEngine, config: GenerationConfig, batching: str
+) -> None:
+    config = changed(config, {"batching": batching, "steps": 30})
+    expected = digests(await run(engine, config, *ITEMS))
+    heard = Heard(engine)
+    waiting = Item("waiting", "", "", 1)
+    await engine.submit(Batch(config, ITEMS))
+    await engine.submit(Batch(config, (waiting,)))
+    await heard.until(lambda: len(heard.joined) == 4)
+    await engine.leave(["b", "waiting", "not here"])
+    await heard.until_ended(["a", "b", "c", "d", "waiting"])
+    assert {key for key, one in heard.ended.items() if one.outcome is None} == {"b", "waiting"}
+    assert "waiting" not in heard.joined
+    assert digests(heard) == {key: digest for key, digest in expected.items() if key != "b"}
+
+
+@pytest.mark.parametrize("batching", ["step", "whole"])
+async def test_when_all_have_left_what_is_next_runs(engine: AnEngine, config: GenerationConfig, batching: str) -> None:
+    next_one = digests(await run(engine, config, ITEMS[0]))
+    long = changed(config, {"batching": batching, "steps": 500})
+    heard = Heard(engine)
+    await engine.submit(Batch(long, ITEMS[1:]))
+    await heard.until(lambda: len(heard.joined) == 3)
+    await engine.leave(["b", "c", "d"])
+    await engine.submit(Batch(config, ITEMS[:1]))
+    await heard.until_ended("abcd")
+    assert [heard.ended[key].outcome for key in "bcd"] == [None] * 3
+    assert digests(heard) == next_one
+
+
+async def test_a_cancelled_wait_loses_nothing(engine: AnEngine, config: GenerationConfig) -> None:
+    heard = Heard(engine)
+    await engine.submit(Batch(config, ITEMS))
+    while len(heard.ended) < len(ITEMS):
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.001):
+                heard.events += await engine.events()
+    assert heard.joined == list("abcd")
+    assert len(heard.pictures) == 4
 
 
 async def test_an_idle_engine_that_dies_charges_nobody(engine: AnEngine, config: GenerationConfig) -> None:
-    expected = digests(await engine.run(Batch(1, config, ITEMS)))
+    expected = digests(await run(engine, config, *ITEMS))
     starts = engine.starts
     await kill(engine)
+    with pytest.raises(EngineDied) as died:
+        await Heard(engine).until(lambda: False)
+    assert not died.value.joined
     assert not engine.alive
     with pytest.raises(EngineDied) as died:
-        await engine.run(Batch(2, config, ITEMS))
-    assert not died.value.running
+        await engine.submit(Batch(config, ITEMS))
+    assert not died.value.joined
     await engine.start()
     assert engine.starts == starts + 1
-    assert digests(await engine.run(Batch(3, config, ITEMS))) == expected
+    assert digests(await run(engine, config, *ITEMS)) == expected
+
+
+async def test_a_death_is_charged_to_those_that_had_joined_and_not_ended(
+    engine: AnEngine, config: GenerationConfig
+) -> None:
+    expected = digests(await run(engine, config, *ITEMS))
+    long = changed(config, {"steps": 500})
+    heard = Heard(engine)
+    await engine.submit(Batch(config, (Item("done", "", "", 0),)))
+    await heard.until_ended(["done"])
+    await engine.submit(Batch(long, ITEMS))
+    await engine.submit(Batch(long, (Item("innocent", "", "", 0),)))
+    await heard.until(lambda: len(heard.joined) == 5)
+    await kill(engine)
+    with pytest.raises(EngineDied) as died:
+        await heard.until(lambda: False)
+    assert died.value.joined == {"a", "b", "c", "d"}
+    assert set(heard.ended) == {"done"}
+    await engine.start()
+    assert digests(await run(engine, config, *ITEMS)) == expected
 
 
 async def test_an_engine_that_is_not_started_says_so(settings: EngineSettings, config: GenerationConfig) -> None:
     for engine in (EngineProcess(settings), InstantEngine()):
         assert not engine.alive
-        with pytest.raises(EngineDied, match="not started"):
-            await engine.run(Batch(1, config, ITEMS))
+        for call in (lambda: engine.submit(Batch(config, ITEMS)), lambda: engine.leave(["a"]), engine.events):  # noqa: B023
+            with pytest.raises(EngineDied, match="not started"):
+                await call()
         await engine.stop()
         await engine.stop()
 
 
-async def test_a_batch_dies_with_its_engine(process: EngineProcess, config: GenerationConfig) -> None:
-    expected = digests(await process.run(Batch(1, config, ITEMS)))
+async def test_a_signal_that_killed_it_is_named(process: EngineProcess, config: GenerationConfig) -> None:
     pid = process.pid
     assert pid is not None
-    before = cpu_ticks(pid)
-    run = asyncio.create_task(process.run(Batch(2, config.model_copy(update={"steps": 500}), ITEMS)))
-    await until(lambda: cpu_ticks(pid) > before + 10)
+    heard = Heard(process)
+    await process.submit(Batch(changed(config, {"steps": 500}), ITEMS))
+    await heard.until(lambda: len(heard.joined) == 4)
     os.kill(pid, signal.SIGSEGV)
-    with pytest.raises(EngineDied, match="SIGSEGV") as died:
-        await run
-    assert died.value.running
+    with pytest.raises(EngineDied, match="SIGSEGV"):
+        await heard.until(lambda: False)
     await process.start()
     assert process.pid != pid
-    assert digests(await process.run(Batch(3, config, ITEMS))) == expected
 
 
-async def test_a_cancelled_batch_is_not_the_answer_to_the_next(
-    process: EngineProcess, config: GenerationConfig
-) -> None:
-    expected = digests(await process.run(Batch(1, config, ITEMS)))
-    pid = process.pid
-    assert pid is not None
-    before = cpu_ticks(pid)
-    run = asyncio.create_task(process.run(Batch(2, config.model_copy(update={"steps": 100}), ITEMS)))
-    await until(lambda: cpu_ticks(pid) > before)
-    run.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await run
-    finished = await process.run(Batch(3, config, ITEMS))
-    assert finished.number == 3
-    assert digests(finished) == expected
-    assert process.pid == pid
-
-
-async def test_ready_means_loaded_and_run_and_names_what_bytes_depend_on(
+async def test_ready_means_loaded_and_drawn_and_names_what_bytes_depend_on(
     settings: EngineSettings, config: GenerationConfig, models: Path
 ) -> None:
     # case DIF-25, GPU-14, GPU-17
-    engine = EngineProcess(settings, [config, tiny_config(models, "sdxl")])
+    wide = changed(config, {"width": 96, "batching": "whole"})
+    sdxl = tiny_config(models, "sdxl")
+    engine = EngineProcess(settings, [config, wide, sdxl])
     ticks = 0
 
     async def tick() -> None:
@@ -212,28 +332,48 @@ async def test_ready_means_loaded_and_run_and_names_what_bytes_depend_on(
     ready = await engine.start()
     ticking.cancel()
     assert ticks > 20  # the loop ran on meanwhile: starting takes seconds
-    assert ready.timings["load"] > 0
-    assert ready.timings["warm"] > 0
+    assert all(ready.timings[what] > 0 for what in ("import", "load", "warm"))
     assert ready.device.product
     assert ready.device.uuid
     assert ready.device.memory_bytes == settings.cpu_memory_bytes
     assert {"torch", "diffusers", "transformers"} <= ready.libraries.keys()
-    finished = await engine.run(Batch(1, config, ITEMS))
-    assert "load" not in finished.timings  # the first of the list is the one that stays
-    swapped = await engine.run(Batch(2, tiny_config(models, "sdxl"), ITEMS))
-    assert swapped.timings["load"] > 0
+    assert set(ready.answers) == {one.config_hash for one in (config, wide, sdxl)}
+    assert len(set(ready.answers.values())) == 3
+    first = await run(engine, config, *ITEMS)
+    assert not any("load" in one.share.timings for one in first.ended.values())  # the first of the list stays
+    swapped = await run(engine, sdxl, *ITEMS)
+    assert all(one.share.timings["load"] > 0 for one in swapped.ended.values())
+    assert any(pulse.doing == "load" for pulse in swapped.of(Pulse))
+    again = await engine.start()
+    assert again.answers == ready.answers
     await engine.stop()
 
 
-async def test_a_model_that_is_missing_is_said_at_start_and_at_run(
+async def test_an_engine_that_draws_another_picture_than_before_is_not_started(
+    settings: EngineSettings, config: GenerationConfig
+) -> None:
+    engine = EngineProcess(settings, [config], answers={config.config_hash: "0" * 64})
+    with pytest.raises(EngineDied, match="another one"):
+        await engine.start()
+    assert not engine.alive
+    assert engine.pid is None
+
+
+async def test_a_model_that_is_missing_is_said_at_start_and_later(
     process: EngineProcess, settings: EngineSettings, config: GenerationConfig
 ) -> None:
-    absent = config.model_copy(update={"model": ModelRef(name="absent", digest="sha256:" + "0" * 64)})
+    absent = changed(config, {"model": ModelRef(name="absent", digest="sha256:" + "0" * 64)})
     pid = process.pid
-    with pytest.raises(ModelUnavailable, match="make-tiny"):
-        await process.run(Batch(1, absent, ITEMS))
+    heard = Heard(process)
+    await process.submit(Batch(absent, ITEMS[:1]))
+    await process.submit(Batch(config, ITEMS[1:2]))
+    await process.submit(Batch(changed(absent, {"width": 96}), ITEMS[2:3]))
+    await heard.until(lambda: bool(heard.of(Refused)))
+    await heard.until_ended(["b"])
+    assert {key for event in heard.of(Refused) for key in event.keys} == {"a", "c"}
+    assert "make-tiny" in heard.of(Refused)[0].message
+    assert "a" not in heard.joined
     assert process.pid == pid
-    assert not (await process.run(Batch(2, config, ITEMS))).flaws
     engine = EngineProcess(settings, [absent])
     with pytest.raises(ModelUnavailable, match="make-tiny"):
         await engine.start()
@@ -243,22 +383,28 @@ async def test_a_model_that_is_missing_is_said_at_start_and_at_run(
 async def test_warm_up_that_fails_is_not_ready(settings: EngineSettings, config: GenerationConfig) -> None:
     # case DIF-25
     price = config.price.model_copy(update={"vram_bytes": 1 << 40})
-    engine = EngineProcess(settings, [config.model_copy(update={"price": price})])
-    with pytest.raises(EngineDied, match="first step of tiny-sd15@1 fails") as died:
+    engine = EngineProcess(settings, [changed(config, {"price": price})])
+    with pytest.raises(EngineDied, match="first picture of tiny-sd15@1 fails") as died:
         await engine.start()
-    assert not died.value.running
+    assert not died.value.joined
     assert not engine.alive
 
 
-async def test_an_engine_that_hangs_is_killed(settings: EngineSettings, config: GenerationConfig) -> None:
-    engine = EngineProcess(settings.model_copy(update={"batch_seconds_max": 0.2, "stop_seconds_max": 0.1}))
+@pytest.mark.parametrize("batching", ["step", "whole"])
+async def test_an_engine_that_hangs_is_killed(
+    settings: EngineSettings, config: GenerationConfig, batching: str
+) -> None:
+    engine = EngineProcess(settings.model_copy(update={"watchdog_seconds_min": 0.5, "stop_seconds_max": 0.1}))
     await engine.start()
     pid = engine.pid
     assert pid is not None
+    heard = Heard(engine)
+    await engine.submit(Batch(changed(config, {"steps": 500, "batching": batching}), ITEMS))
+    await heard.until(lambda: any(pulse.doing == "step" for pulse in heard.of(Pulse)))
     os.kill(pid, signal.SIGSTOP)
-    with pytest.raises(EngineDied, match=r"no answer in 0\.2 s") as died:
-        await engine.run(Batch(1, config, ITEMS))
-    assert died.value.running
+    with pytest.raises(EngineDied, match="no sign of life") as died:
+        await heard.until(lambda: False)
+    assert died.value.joined == {"a", "b", "c", "d"}
     await until(lambda: ended(pid))
     await engine.stop()
 
@@ -281,7 +427,7 @@ async def test_an_engine_leaves_the_signals_of_its_group_to_its_consumer(
     assert pid is not None
     for signal_ in (signal.SIGINT, signal.SIGTERM):
         os.kill(pid, signal_)
-    assert not (await process.run(Batch(1, config, ITEMS))).flaws
+    assert len((await run(process, config, *ITEMS)).pictures) == 4
     assert process.pid == pid
 
 
@@ -291,19 +437,31 @@ async def test_nothing_is_left_open(process: EngineProcess, config: GenerationCo
         return entries("/proc/self/fd"), entries(f"/proc/{process.pid}/fd")
 
     # The engine closes its side after the consumer has the pictures, so an end is waited for.
-    await process.run(Batch(1, config, ITEMS))
+    await run(process, config, *ITEMS)
     before = open_files()
-    for number in range(20):
-        await process.run(Batch(number, config, ITEMS))
+    for _ in range(20):
+        await run(process, config, *ITEMS)
     await until(lambda: sum(open_files()) <= sum(before))
     assert named_segments() == 0
+
+
+async def test_a_trace_of_the_next_steps_is_told(process: EngineProcess, config: GenerationConfig) -> None:
+    heard = Heard(process)
+    await process.profile(2)
+    await process.submit(Batch(config, ITEMS))
+    await heard.until(lambda: bool(heard.of(Profiled)))
+    (profiled,) = heard.of(Profiled)
+    assert profiled.steps == 2
+    trace = json.loads(gzip.decompress(profiled.trace))
+    assert any("conv" in event.get("name", "") for event in trace["traceEvents"])
+    await heard.until_ended("abcd")
 
 
 CONSUMER = """
 import asyncio, sys
 from pathlib import Path
 from gpu_consumer.engine.process import EngineProcess
-from gpu_consumer.engine.protocol import Batch, Item
+from gpu_consumer.engine.protocol import Batch, Ended, Item, Joined
 from gpu_consumer.engine.settings import EngineSettings
 from schemas.config import GenerationConfig
 
@@ -311,11 +469,15 @@ async def main():
     config = GenerationConfig.model_validate_json(sys.argv[1])
     engine = EngineProcess(EngineSettings(models_directory=Path(sys.argv[2])), [config])
     await engine.start()
-    finished = await engine.run(Batch(1, config, (Item("a", "a cat", "", 0),)))
-    assert finished.pictures
+    item = Item("a", "a cat", "", 0)
+    await engine.submit(Batch(config, (item,)))
+    while not any(isinstance(event, Ended) and event.outcome for event in await engine.events()):
+        pass
     print(engine.pid, "torch" in sys.modules, flush=True)
-    long = config.model_copy(update={"steps": 500, "bucket": 256})  # minutes: it does not end by itself meanwhile
-    await engine.run(Batch(2, long, (Item("a", "a cat", "", 0),)))
+    long = changed(config, {"steps": 500, "bucket": 256})  # minutes: it does not end by itself meanwhile
+    await engine.submit(Batch(long, (item,)))
+    while True:
+        await engine.events()
 
 asyncio.run(main())
 """

@@ -1,6 +1,6 @@
 """Latents to pixels, in full buckets; what cannot be published is found here."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -12,14 +12,16 @@ from gpu_consumer.engine.pixels import defect, to_uint8
 from gpu_consumer.engine.protocol import FlawCode
 from gpu_consumer.models.loading import Loaded
 
-SENTENCES: dict[FlawCode, str] = {
+_SENTENCES: dict[FlawCode, str] = {
     "non_finite": "the model gave numbers that are no colours (NaN or infinity), also when decoded in float32",
     "blank_output": "the model gave a picture of a single colour, also when decoded in float32",
 }
 
 
-def decode(loaded: Loaded, latents: Sequence[torch.Tensor], bucket: int, account: Account) -> list[Any | Trouble]:
-    """For each latents, (1, ...), at most `bucket` of them: uint8 pixels (height, width, 3), or what is wrong.
+def decode(
+    loaded: Loaded, latents: Mapping[str, torch.Tensor], bucket: int, account: Account
+) -> dict[str, Any | Trouble]:
+    """By key, for each latents, (1, ...), at most `bucket`: uint8 pixels (height, width, 3), or what is wrong.
 
     A batch that fails is halved until the bad one is alone; the padded size stays. Raises torch.OutOfMemoryError,
     faults.Sticky.
@@ -30,25 +32,36 @@ def decode(loaded: Loaded, latents: Sequence[torch.Tensor], bucket: int, account
         found = trouble(error)
     if found.out_of_memory:
         raise torch.OutOfMemoryError(found.message)
-    if len(latents) == 1:
-        return [found]
-    half = len(latents) // 2
-    parts = (latents[:half], latents[half:])
-    return [one for part in parts for one in decode(loaded, part, bucket, account)]
+    keys = list(latents)
+    if len(keys) == 1:
+        return {keys[0]: found}
+    half = len(keys) // 2
+    parts = [{key: latents[key] for key in part} for part in (keys[:half], keys[half:])]
+    first, second = (decode(loaded, part, bucket, account) for part in parts)
+    return first | second
 
 
-def _decode(loaded: Loaded, latents: Sequence[torch.Tensor], bucket: int, account: Account) -> list[Any | Trouble]:
-    count = len(latents)
-    batch = torch.cat([*latents, *[latents[-1]] * (bucket - count)])
-    images = stages.decode(loaded, batch, account)[:count]
+def _decode(
+    loaded: Loaded, latents: Mapping[str, torch.Tensor], bucket: int, account: Account
+) -> dict[str, Any | Trouble]:
+    keys, rows = list(latents), list(latents.values())
+    batch = torch.cat([*rows, *[rows[-1]] * (bucket - len(rows))])
+    images = stages.decode(loaded, batch, keys, account)[: len(keys)]
+    return rescued(loaded, batch, images, keys, account)
+
+
+def rescued(
+    loaded: Loaded, batch: torch.Tensor, images: torch.Tensor, keys: Sequence[str], account: Account
+) -> dict[str, Any | Trouble]:
+    """`images`, decoded from the first rows of `batch`, as pixels. Those that cannot be published get another try."""
     defects = [defect(image) for image in images]
     for n, found in enumerate(defects):
-        if found and loaded.pipe.vae.dtype != torch.float32 and bool(torch.isfinite(latents[n]).all()):
-            again = stages.decode_again(loaded, batch, n, account)
+        if found and loaded.pipe.vae.dtype != torch.float32 and bool(torch.isfinite(batch[n]).all()):
+            again = stages.decode_again(loaded, batch, n, keys[n], account)
             images = images.float()
             images[n], defects[n] = again, defect(again)
     pixels = to_uint8(images)
-    return [
-        Trouble(found, f"{SENTENCES[found]}; try another seed") if (found := defects[n]) else pixels[n]
-        for n in range(count)
-    ]
+    return {
+        key: Trouble(found, f"{_SENTENCES[found]}; try another seed") if (found := defects[n]) else pixels[n]
+        for n, key in enumerate(keys)
+    }

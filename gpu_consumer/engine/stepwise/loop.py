@@ -2,21 +2,19 @@
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import torch
 
 from gpu_consumer.engine.account import Account
 from gpu_consumer.engine.device import Device
 from gpu_consumer.engine.faults import Trouble, trouble
-from gpu_consumer.engine.protocol import Flaw
 from gpu_consumer.engine.stepwise.batch import Batch
 from gpu_consumer.engine.stepwise.decoder import decode
 from gpu_consumer.engine.stepwise.families import STEP_FAMILIES
 from gpu_consumer.engine.stepwise.families.base import Rows
-from gpu_consumer.engine.stepwise.request import Ended, Failed, Made, Request, Shape
+from gpu_consumer.engine.stepwise.lives import Life, Lives, charge
+from gpu_consumer.engine.stepwise.request import Ended, Request, Shape
 from gpu_consumer.engine.stepwise.samplers import Sampler, Schedulers
-from gpu_consumer.engine.stepwise.slots import End, Slots
 from gpu_consumer.engine.stepwise.texts import Texts
 from gpu_consumer.models.loading import Loaded
 
@@ -24,17 +22,6 @@ from gpu_consumer.models.loading import Loaded
 # many steps for company costs a picture less than that, and halves the number of decodes at a middling load.
 DECODE_WAIT_STEPS = 4
 TEXTS_KEPT = 64  # rows of SDXL in float16: 0.3 MB each, so 20 MB
-
-
-@dataclass(slots=True)
-class _Life:
-    """A request that is here. Without a sampler it waits for its text, without a slot for its picture."""
-
-    request: Request
-    slot: int
-    gpu_seconds: float = 0.0
-    sampler: Sampler | None = None
-    drawn_at_step: int | None = None
 
 
 class Stepwise:
@@ -69,22 +56,20 @@ class Stepwise:
         self._item_bytes = item_bytes
         self._device = device
         self._account = Account(device, shape.bucket)
-        self._slots = Slots(shape.bucket)
+        self._lives = Lives(shape.bucket)
         self._texts = Texts(loaded, family, shape, texts_kept)
         self._batch = Batch(loaded.pipe, family, shape)
         self._schedulers = Schedulers(loaded.scheduler_config)
-        self._lives: dict[str, _Life] = {}  # in the order of joining
-        self._ended: list[Ended] = []
         self.steps = 0
 
     @property
     def free_slots(self) -> int:
-        return self._slots.free
+        return self._lives.free_slots
 
     @property
     def idle(self) -> bool:
         """Nothing is here, and step would do nothing."""
-        return self._slots.empty and not self._ended
+        return self._lives.idle
 
     @property
     def timings(self) -> dict[str, float]:
@@ -98,27 +83,35 @@ class Stepwise:
     def join(self, requests: Sequence[Request]) -> None:
         """Into free slots, from the next step on. At most `free_slots` of them, with keys that are not here."""
         for request in requests:
-            self._lives[request.key] = _Life(request, self._slots.join(request.key))
+            self._lives.join(request)
 
     def hint(self, requests: Iterable[Request]) -> None:
         """These may join soon: their texts are encoded where they cost least. Never needed, never wrong."""
         self._texts.hint(text for request in requests for text in _texts(request))
 
-    def leave(self, key: str) -> float | None:
-        """Cancelled or too late: gone before the next step, wherever it is. Its GPU-seconds; None if it is not here."""
+    def leave(self, key: str) -> Request | None:
+        """Cancelled or too late: gone before the next step, wherever it is. None if it is not here."""
         life = self._lives.get(key)
         if life is None:
             return None
-        self._remove(life, "left")
-        return life.gpu_seconds
+        self._lives.leave(life)
+        return life.request
 
     def evict(self) -> list[Request]:
         """All that are here, in the order of joining, and out of it. For a smaller bucket, where memory ran out."""
-        requests = [life.request for life in self._lives.values()]
-        for life in list(self._lives.values()):
-            self._remove(life, "left")
-        self._slots.check()
-        return requests
+        evicted = list(self._lives)
+        for life in evicted:
+            self._lives.leave(life)
+        self._lives.check()
+        return [life.request for life in evicted]
+
+    def take_ended(self) -> list[Ended]:
+        """What had ended before a step raised."""
+        return self._lives.take_ended()
+
+    def drawn(self) -> list[str]:
+        """The keys of those that hold no slot any more and wait for their picture, the longest waiting first."""
+        return [life.key for life in self._lives.drawn()]
 
     @torch.no_grad()
     def step(self) -> list[Ended]:
@@ -127,37 +120,42 @@ class Stepwise:
         Raises torch.OutOfMemoryError (everything is still here: evict, and join a smaller bucket) and faults.Sticky.
         What had ended before it raised is returned by the next call.
         """
-        with self._account.memory(self._item_bytes * self.shape.bucket):
+        present = list(self._lives)
+        with self._account.memory(self._item_bytes * self.shape.bucket) as usage:
             self._hear()
             self._denoise()
             self._decode()
-        self._slots.check()
-        ended, self._ended = self._ended, []
-        return ended
+        for life in present:
+            life.request.bill.saw(usage.peak_bytes)
+        self._lives.check()
+        return self._lives.take_ended()
 
     def _hear(self) -> None:
         """Give those that joined their conditioning and their noise."""
-        deaf = [life for life in self._lives.values() if life.sampler is None]
+        deaf = self._lives.deaf()
         if not deaf:
             # Ahead of need only where it costs least: a full run of the encoder, or a device with nothing else to do.
-            if self._texts.bucket_ahead or (self._texts.any_ahead and self._slots.empty):
+            if self._texts.bucket_ahead or (self._texts.any_ahead and not len(self._lives)):
                 self._settle()
                 self._texts.encode_ahead(self._account)
             return
-        wanted = [text for life in deaf for text in _texts(life.request)]
+        wanted: dict[str, list[str]] = {}
+        for life in deaf:
+            for text in _texts(life.request):
+                wanted.setdefault(text, []).append(life.key)
         if self._texts.missing(wanted):
             self._settle()
         started = time.monotonic()
         rows, failed = self._texts.get(wanted, self._account)
-        self._charge(deaf, time.monotonic() - started)
+        charge(deaf, "text", time.monotonic() - started)
         for life in deaf:
             found = next((failed[text] for text in _texts(life.request) if text in failed), None)
             if found is None:
                 found = self._begin(life, rows)
             if found is not None:
-                self._fail(life, found)
+                self._lives.fail(life, found)
 
-    def _begin(self, life: _Life, rows: dict[str, Rows]) -> Trouble | None:
+    def _begin(self, life: Life, rows: dict[str, Rows]) -> Trouble | None:
         request = life.request
         positive, *negative = (rows[text] for text in _texts(request))
         try:
@@ -170,7 +168,7 @@ class Stepwise:
         return None
 
     def _denoise(self) -> None:
-        running = [life for life in self._lives.values() if life.sampler is not None and life.drawn_at_step is None]
+        running = self._lives.running()
         if not running:
             return
         started = time.monotonic()
@@ -181,37 +179,36 @@ class Stepwise:
                 self._advance(life, noises[life.slot])
         seconds = time.monotonic() - started  # of the host, which runs a little ahead of the device: right in sum
         self._account.add("denoise", seconds)
-        self._charge(running, seconds)
+        charge(running, "denoise", seconds)
+        for life in running:
+            life.request.bill.stepped(len(running))
 
-    def _predict(self, running: Sequence[_Life]) -> dict[int, torch.Tensor]:
+    def _predict(self, running: Sequence[Life]) -> dict[int, torch.Tensor]:
         """Slot -> noise. A batch that fails is halved until the bad item is alone; its shape stays, so bytes do too."""
+        samplers = {life.slot: life.sampler for life in running if life.sampler is not None}
         try:
-            return self._batch.predict({life.slot: life.sampler for life in running if life.sampler is not None})
+            return self._device.run("denoise", [life.key for life in running], lambda: self._batch.predict(samplers))
         except Exception as error:
             found = _the_items_own(trouble(error))
         if len(running) == 1:
-            self._fail(running[0], found)
+            self._lives.fail(running[0], found)
             return {}
         half = len(running) // 2
         return self._predict(running[:half]) | self._predict(running[half:])
 
-    def _advance(self, life: _Life, noise: torch.Tensor) -> None:
+    def _advance(self, life: Life, noise: torch.Tensor) -> None:
         assert life.sampler is not None
         try:
             life.sampler.advance(noise)
         except Exception as error:
-            found = _the_items_own(trouble(error))
+            self._lives.fail(life, _the_items_own(trouble(error)))
         else:
             if life.sampler.done:
-                life.drawn_at_step = self.steps
-                self._slots.draw(life.request.key)
-            return
-        self._fail(life, found)
+                self._lives.draw(life, self.steps)
 
     def _decode(self) -> None:
         """Full buckets at once; less than one where somebody waited long enough, or nothing else can run."""
-        drawn = [life for life in self._lives.values() if life.drawn_at_step is not None]
-        drawn.sort(key=lambda life: life.drawn_at_step or 0)
+        drawn = self._lives.drawn()
         while drawn:
             full = len(drawn) >= self._decode_bucket
             waited = self.steps - (drawn[0].drawn_at_step or 0)
@@ -221,33 +218,20 @@ class Stepwise:
             batch, drawn = drawn[: self._decode_bucket], drawn[self._decode_bucket :]
             self._settle()
             started = time.monotonic()
-            latents = [life.sampler.latents for life in batch if life.sampler is not None]
+            latents = {life.key: life.sampler.latents for life in batch if life.sampler is not None}
             results = decode(self._loaded, latents, self._decode_bucket, self._account)
-            self._charge(batch, time.monotonic() - started)
-            for life, own, result in zip(batch, latents, results, strict=True):
+            charge(batch, "decode", time.monotonic() - started)
+            for life in batch:
+                result = results[life.key]
                 if isinstance(result, Trouble):
-                    self._fail(life, result)
+                    self._lives.fail(life, result)
                 else:
-                    self._remove(life, "made")
-                    self._ended.append(Made(life.request, result, own, life.gpu_seconds))
+                    self._lives.make(life, result, latents[life.key])
 
     def _settle(self) -> None:
         """Wait for the steps given to the device, so that the next stage is not charged for them."""
         with self._account.stage("denoise"):
             pass
-
-    def _charge(self, lives: Sequence[_Life], seconds: float) -> None:
-        for life in lives:
-            life.gpu_seconds += seconds / len(lives)
-
-    def _fail(self, life: _Life, found: Trouble) -> None:
-        self._remove(life, "failed")
-        flaw = Flaw(life.request.key, found.code, found.message)
-        self._ended.append(Failed(life.request, flaw, life.gpu_seconds))
-
-    def _remove(self, life: _Life, how: End) -> None:
-        del self._lives[life.request.key]
-        self._slots.end(life.request.key, how)
 
 
 def _texts(request: Request) -> tuple[str, ...]:

@@ -1,10 +1,11 @@
 """What enters the stepwise engine and what leaves it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import torch
 
+from gpu_consumer.engine.bill import Bill
 from gpu_consumer.engine.protocol import Flaw, Item
 from schemas.config import GenerationConfig
 
@@ -24,12 +25,13 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One picture, with what may differ from slot to slot."""
+    """One picture, with what may differ from slot to slot, and what it has cost so far."""
 
     item: Item
     scheduler: str
     steps: int
     guidance_scale: float
+    bill: Bill = field(default_factory=Bill, compare=False)
 
     @classmethod
     def of(cls, item: Item, config: GenerationConfig) -> Self:
@@ -47,15 +49,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A picture: uint8 array (height, width, 3), and the latents (1, channels, ...) it was decoded from, on the device.
-
-    `gpu_seconds` is the request's share of every stage it had a part in.
-    """
+    """A picture: uint8 array (height, width, 3), and the latents (1, channels, ...) it came from, on the device."""
 
     request: Request
     pixels: Any
     latents: torch.Tensor
-    gpu_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,6 @@ class Failed:
 
     request: Request
     flaw: Flaw
-    gpu_seconds: float
 
 
 Ended = Made | Failed

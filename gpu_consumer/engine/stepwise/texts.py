@@ -46,22 +46,23 @@ class Texts:
         batch = list(self._ahead)[: self._shape.bucket]
         for text in batch:
             del self._ahead[text]
-        self._keep(self._encode(batch, account)[0])
+        self._keep(self._encode(batch, {}, account)[0])
 
-    def get(self, texts: Sequence[str], account: Account) -> tuple[dict[str, Rows], dict[str, Trouble]]:
+    def get(self, wanted: Mapping[str, Sequence[str]], account: Account) -> tuple[dict[str, Rows], dict[str, Trouble]]:
         """The rows of each text, and why where there are none. Encodes what is missing, and fills up with hints.
 
+        `wanted`: each text, with the keys of those who want it.
         Raises torch.OutOfMemoryError, faults.Sticky.
         """
-        rows = {text: self._known[text] for text in texts if text in self._known}
+        rows = {text: self._known[text] for text in wanted if text in self._known}
         for text in rows:
             self._known.move_to_end(text)
         failed: dict[str, Trouble] = {}
-        missing = self.missing(texts)
+        missing = self.missing(wanted)
         while missing:
             batch, missing = missing[: self._shape.bucket], missing[self._shape.bucket :]
             hints = [text for text in self._ahead if text not in batch][: self._shape.bucket - len(batch)]
-            made, spoiled = self._encode([*batch, *hints], account)
+            made, spoiled = self._encode([*batch, *hints], wanted, account)
             for text in (*batch, *hints):
                 self._ahead.pop(text, None)
             rows |= made
@@ -74,11 +75,14 @@ class Texts:
         while len(self._known) > self._kept:
             self._known.popitem(last=False)
 
-    def _encode(self, texts: Sequence[str], account: Account) -> tuple[dict[str, Rows], dict[str, Trouble]]:
+    def _encode(
+        self, texts: Sequence[str], wanted: Mapping[str, Sequence[str]], account: Account
+    ) -> tuple[dict[str, Rows], dict[str, Trouble]]:
         """Halves a batch that fails until the bad text is alone."""
+        keys = list(dict.fromkeys(key for text in texts for key in wanted.get(text, ())))
         try:
             with account.stage("text"):
-                return self._run(texts), {}
+                return account.device.run("text", keys, lambda: self._run(texts)), {}
         except Exception as error:
             found = trouble(error)
         if found.out_of_memory:
@@ -86,7 +90,8 @@ class Texts:
         if len(texts) == 1:
             return {}, {texts[0]: found}
         half = len(texts) // 2
-        (made, failed), (more, spoiled) = self._encode(texts[:half], account), self._encode(texts[half:], account)
+        made, failed = self._encode(texts[:half], wanted, account)
+        more, spoiled = self._encode(texts[half:], wanted, account)
         return made | more, failed | spoiled
 
     def _run(self, texts: Sequence[str]) -> dict[str, Rows]:

@@ -78,9 +78,9 @@ def test_who_leaves_is_gone_before_the_next_step_and_costs_the_others_nothing(en
     )
     for _ in range({"before a step": 0, "half way": 2, "drawn": 1}[when]):
         assert engine.step() == []
-    spent = engine.leave("gone")
-    assert spent is not None
-    assert (spent > 0) == (when != "before a step")
+    gone = engine.leave("gone")
+    assert gone is not None
+    assert (gone.bill.gpu_seconds > 0) == (when != "before a step")
     assert engine.free_slots == 1
     assert engine.leave("gone") is None
     engine.join([request("next", seed=5)])
@@ -125,7 +125,7 @@ def test_unguided_the_negative_prompt_is_not_heard(engine: Stepwise) -> None:
 def test_the_seconds_of_a_step_are_shared_by_those_in_it(engine: Stepwise) -> None:
     engine.join([request("short", steps=1), request("long", steps=6)])
     ended = finish(engine)
-    shares = {key: made(one).gpu_seconds for key, one in ended.items()}
+    shares = {key: made(one).request.bill.gpu_seconds for key, one in ended.items()}
     assert 0 < shares["short"] < shares["long"]
     assert sum(shares.values()) == pytest.approx(sum(engine.timings.values()), rel=0.1)
 

@@ -1,0 +1,72 @@
+"""Pixels to files in a thread of their own, so that the step loop never waits for a compressor."""
+
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from gpu_consumer.engine.encode import CONTENT_TYPES, encode_image
+from gpu_consumer.engine.faults import trouble
+from gpu_consumer.engine.inbox import HungUp
+from gpu_consumer.engine.protocol import Ended, Event, Flaw, Picture
+from gpu_consumer.engine.sessions.base import Decoded
+
+# Two full buckets of four, as pixels of 1024 x 1024: 25 MB. Beyond it the step loop waits: encoding is what is short.
+WAITING_MAX = 8
+
+
+class Encoder:
+    """What is put in is said to have ended when its bytes are there."""
+
+    def __init__(self, say: Callable[[Sequence[Event]], None]) -> None:
+        self._say = say
+        self._waiting: queue.Queue[Decoded | None] = queue.Queue(WAITING_MAX)
+        self._thread = threading.Thread(target=self._work, name="encoder", daemon=True)
+        self._thread.start()
+
+    def put(self, decoded: Decoded) -> None:
+        """Blocks while WAITING_MAX of them wait."""
+        self._waiting.put(decoded)
+
+    def close(self) -> None:
+        """Blocks until all that was put in is said."""
+        self._waiting.put(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        while (decoded := self._waiting.get()) is not None:
+            try:
+                self._say([encoded(decoded)])
+            except HungUp:
+                os._exit(0)  # as in child.main: nobody waits for anything
+
+
+def encoded(decoded: Decoded) -> Ended:
+    """The end of one picture, its encoding booked."""
+    started = time.monotonic()
+    key = decoded.wanted.key
+    outcome: Picture | Flaw
+    try:
+        outcome = _picture(decoded)
+    except Exception as error:
+        found = trouble(error)
+        outcome = Flaw(key, found.code, found.message)
+    timings = {**decoded.share.timings, "encode": time.monotonic() - started}
+    return Ended(key, outcome, replace(decoded.share, timings=timings))
+
+
+def _picture(decoded: Decoded) -> Picture:
+    config = decoded.wanted.config
+    content_type, extension = CONTENT_TYPES[config.image_format]
+    return Picture(
+        key=decoded.wanted.key,
+        data=encode_image(decoded.pixels, config.image_format, config.quality),
+        content_type=content_type,
+        extension=extension,
+        width=decoded.pixels.shape[1],
+        height=decoded.pixels.shape[0],
+        bucket=decoded.bucket,
+        warnings=decoded.warnings,
+    )

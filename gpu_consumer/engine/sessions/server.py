@@ -1,0 +1,144 @@
+"""The engine's loop: read what has come, let join what may, make one step, say what came of it."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Never
+
+from gpu_consumer.engine.device import Device
+from gpu_consumer.engine.encoder import Encoder
+from gpu_consumer.engine.heart import Heart
+from gpu_consumer.engine.inbox import Inbox
+from gpu_consumer.engine.outbox import Outbox
+from gpu_consumer.engine.protocol import Drawn, Ended, Event, Joined, Refused, Share
+from gpu_consumer.engine.residence import Residence
+from gpu_consumer.engine.sessions.base import Decoded, Outcome, Session, Wanted
+from gpu_consumer.engine.sessions.grants import Grants
+from gpu_consumer.engine.sessions.observations import Observations
+from gpu_consumer.engine.sessions.step import StepSession
+from gpu_consumer.engine.sessions.whole import WholeSession
+from gpu_consumer.engine.tracer import Tracer
+from gpu_consumer.models.digests import ModelUnavailable
+from schemas.config import GenerationConfig
+
+_IDLE_SECONDS = 1.0  # between two signs of life of an engine that has nothing to do
+
+
+class Server:
+    """One session runs at a time, for those at the head of the inbox. For one thread."""
+
+    def __init__(self, device: Device, residence: Residence, inbox: Inbox, outbox: Outbox, encoder: Encoder) -> None:
+        self._device = device
+        self._residence = residence
+        self._inbox = inbox
+        self._outbox = outbox
+        self._encoder = encoder
+        self._grants = Grants()
+        self._heart = Heart(outbox.say, device, residence)
+        self._tracer = Tracer()
+        self._observations = Observations()
+        self._session: Session | None = None
+        self._loads: dict[str, float] = {}  # key -> its part of the seconds that loading its model took
+        self._since = 0.0
+
+    def serve(self) -> Never:
+        """Until the pipe closes, by raising HungUp. Raises faults.Sticky."""
+        self._heart.start()
+        while True:
+            session = self._session
+            resting = (session is None or session.idle) and self._inbox.head is None
+            self._heart.beat(session)
+            self._attend(_IDLE_SECONDS if resting else 0.0)
+            self._admit()
+            if self._session is not None and not self._session.idle:
+                self._step(self._session)
+
+    def open(self, config: GenerationConfig) -> tuple[Session, float]:
+        """A session for `config`, and the seconds that loading its model took. Blocks while it loads.
+
+        Raises ModelUnavailable, and ValueError where the model cannot run as `config` asks.
+        """
+        self._session = None  # what it holds is let go before the next one loads
+        loaded, seconds = self._residence.take(config)
+        if config.batching == "whole":
+            session: Session = WholeSession(self._device, self._residence, loaded, self._grants, config, self._stepped)
+        else:
+            session = StepSession(self._device, self._residence, loaded, self._grants, config, self._stepped)
+        self._session = session
+        return session, seconds
+
+    def _attend(self, seconds: float) -> None:
+        """Read what has come. Who is to leave has left afterwards."""
+        ended: list[Event] = []
+        for key in self._inbox.read(seconds):
+            if self._inbox.drop(key):
+                ended.append(Ended(key, None, Share()))
+            elif self._session is not None and (left := self._session.leave(key)) is not None:
+                ended.append(self._with_load(left))
+        self._outbox.say(ended)
+        self._tracer.ask(self._inbox.take_profile())
+
+    def _admit(self) -> None:
+        """Let the head join, and those behind it, while they are of the running kind and a slot is free."""
+        while (head := self._inbox.head) is not None:
+            session = self._session
+            seconds = 0.0
+            if session is None or session.kind != head.kind or (session.spent and session.idle):
+                if session is not None and not session.idle:
+                    return
+                self._heart.beat(None, loading=True)
+                try:
+                    session, seconds = self.open(head.config)
+                except ModelUnavailable as error:
+                    self._outbox.say([Refused(tuple(self._inbox.drop_model(head.config.model_key)), str(error))])
+                    continue
+                except ValueError as error:
+                    self._outbox.say([Refused(tuple(self._inbox.drop_kind(head.kind)), str(error))])
+                    continue
+            joining = self._inbox.take(session.kind, session.free)
+            if not joining:
+                session.expect(self._inbox.peek(session.kind, session.slots))
+                return
+            self._join(session, joining, seconds)
+
+    def _join(self, session: Session, joining: list[Wanted], load_seconds: float) -> None:
+        keys = tuple(one.key for one in joining)
+        if load_seconds:
+            self._loads.update(dict.fromkeys(keys, load_seconds / len(keys)))
+        self._outbox.say([Joined(keys)])
+        session.join(joining)
+
+    def _step(self, session: Session) -> None:
+        self._heart.beat(session)
+        self._tracer.before_step()
+        self._since = time.monotonic()
+        self._tell(session.step())
+        self._outbox.say(self._observations.due(session))
+
+    def _stepped(self) -> None:
+        """After each step of a session, and within it: the next one waits for this."""
+        self._heart.stepped(time.monotonic() - self._since)
+        if (traced := self._tracer.after_step()) is not None:
+            self._outbox.say([traced])
+        self._heart.beat(self._session)
+        self._attend(0.0)
+        if self._session is not None and self._session.fill:
+            self._tracer.before_step()
+        self._since = time.monotonic()
+
+    def _tell(self, outcomes: Sequence[Outcome]) -> None:
+        """Who was drawn and who failed at once; a picture when it is encoded."""
+        self._outbox.say([self._with_load(one) for one in outcomes if not isinstance(one, Decoded)])
+        for one in outcomes:
+            if isinstance(one, Decoded):
+                self._observations.note(one)
+                self._encoder.put(replace(one, share=self._load_booked(one.wanted.key, one.share)))
+
+    def _with_load(self, event: Drawn | Ended) -> Event:
+        if isinstance(event, Drawn):
+            return event
+        return replace(event, share=self._load_booked(event.key, event.share))
+
+    def _load_booked(self, key: str, share: Share) -> Share:
+        seconds = self._loads.pop(key, None)
+        return share if seconds is None else replace(share, timings={"load": seconds, **share.timings})

@@ -1,0 +1,144 @@
+"""A session over the step loop: items join and leave at any step, and a batch that does not fit is made smaller."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import torch
+
+from gpu_consumer.engine import stages
+from gpu_consumer.engine.device import Device
+from gpu_consumer.engine.faults import trouble
+from gpu_consumer.engine.protocol import Drawn, Ended, Flaw
+from gpu_consumer.engine.residence import Residence
+from gpu_consumer.engine.sessions.base import Decoded, Outcome, Wanted
+from gpu_consumer.engine.sessions.grants import Grants
+from gpu_consumer.engine.stepwise import request as stepwise
+from gpu_consumer.engine.stepwise.loop import Stepwise
+from gpu_consumer.engine.stepwise.request import Failed, Request, Shape
+from gpu_consumer.models.loading import Loaded
+from schemas.config import GenerationConfig
+
+
+class StepSession:
+    """`config`: the one that opened it, which all others agree with in whatever a batch has only once.
+
+    `on_step` is called after each step; it may call `leave`.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        residence: Residence,
+        loaded: Loaded,
+        grants: Grants,
+        config: GenerationConfig,
+        on_step: Callable[[], None],
+    ) -> None:
+        """Raises ValueError where the model cannot run step by step."""
+        self.kind = config.kind
+        self.config = config
+        self.spent = False
+        self.peak_bytes = 0
+        self._device = device
+        self._residence = residence
+        self._loaded = loaded
+        self._grants = grants
+        self._on_step = on_step
+        self._wanted: dict[str, Wanted] = {}
+        self._told: set[str] = set()  # drawn, and said so; after a retry they are not drawn a second time
+        self._evicted: deque[Request] = deque()  # joined, and wait for a slot of the smaller bucket
+        self._engine = self._open(grants.slots(config))
+
+    @property
+    def slots(self) -> int:
+        return self._engine.shape.bucket
+
+    @property
+    def free(self) -> int:
+        return 0 if self.spent else max(0, self._engine.free_slots - len(self._evicted))
+
+    @property
+    def fill(self) -> int:
+        return self.slots - self._engine.free_slots
+
+    @property
+    def idle(self) -> bool:
+        return self._engine.idle and not self._evicted
+
+    def join(self, wanted: Sequence[Wanted]) -> None:
+        for one in wanted:
+            self._wanted[one.key] = one
+        self._engine.join([Request.of(one.item, one.config) for one in wanted])
+
+    def expect(self, wanted: Sequence[Wanted]) -> None:
+        self._engine.hint(Request.of(one.item, one.config) for one in wanted)
+
+    def leave(self, key: str) -> Ended | None:
+        request = self._engine.leave(key)
+        if request is None:
+            request = next((one for one in self._evicted if one.key == key), None)
+            if request is None:
+                return None
+            self._evicted.remove(request)
+        self._forget(key)
+        return Ended(key, None, request.bill.share())
+
+    def step(self) -> list[Outcome]:
+        while self._evicted and self._engine.free_slots:
+            self._engine.join([self._evicted.popleft()])
+        found = None
+        try:
+            ended = self._engine.step()
+        except torch.OutOfMemoryError as error:
+            found = trouble(error)
+        if found is not None:  # outside of `except`: the error's frames hold the batch's tensors
+            return self._make_smaller(found.message)
+        self._on_step()
+        self.peak_bytes = max(self.peak_bytes, self._engine.peak_bytes - self._loaded.weights_bytes)
+        return self._outcomes(ended)
+
+    def _outcomes(self, ended: Sequence[stepwise.Ended]) -> list[Outcome]:
+        drawn = [*self._engine.drawn(), *(one.request.key for one in ended)]
+        outcomes: list[Outcome] = []
+        if untold := tuple(key for key in drawn if key not in self._told):
+            self._told.update(untold)
+            outcomes.append(Drawn(untold))
+        for one in ended:
+            wanted = self._forget(one.request.key)
+            share = one.request.bill.share()
+            if isinstance(one, Failed):
+                outcomes.append(Ended(wanted.key, one.flaw, share))
+            else:
+                cut = stages.warnings(self._loaded, wanted.item)
+                outcomes.append(Decoded(wanted, one.pixels, self.slots, cut, share))
+        return outcomes
+
+    def _make_smaller(self, message: str) -> list[Outcome]:
+        """Half the bucket, and all that are here start again in it, in their order. One that is alone has failed."""
+        outcomes = self._outcomes(self._engine.take_ended())
+        self._evicted.extendleft(reversed(self._engine.evict()))
+        if self.slots > 1:
+            slots = (self.slots + 1) // 2
+            if not self.spent:
+                self._grants.learn(self.kind, slots)
+        else:
+            # That it does not fit alone says nothing about the others: they get their bucket back.
+            slots = 1
+            self.spent = True
+            self._grants.forget(self.kind)
+            first = self._evicted.popleft()
+            flaw = Flaw(first.key, "out_of_memory", message)
+            outcomes.append(Ended(self._forget(first.key).key, flaw, first.bill.share()))
+        del self._engine  # its tensors make room for the next one's
+        self._residence.tidy()
+        self._engine = self._open(slots)
+        return outcomes
+
+    def _open(self, slots: int) -> Stepwise:
+        shape = replace(Shape.of(self.config), bucket=slots)
+        return Stepwise(self._device, self._loaded, shape, item_bytes=self.config.price.vram_bytes)
+
+    def _forget(self, key: str) -> Wanted:
+        self._told.discard(key)
+        return self._wanted.pop(key)

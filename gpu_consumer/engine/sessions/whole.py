@@ -1,0 +1,126 @@
+"""A session over the pipeline engine: a batch starts and ends together, in the pipeline's own loop."""
+
+from collections.abc import Callable, Sequence
+
+from gpu_consumer.engine import stages
+from gpu_consumer.engine.account import Account
+from gpu_consumer.engine.bill import Bill
+from gpu_consumer.engine.device import Device
+from gpu_consumer.engine.faults import Trouble
+from gpu_consumer.engine.pipeline import PipelineEngine, Pixels
+from gpu_consumer.engine.protocol import Drawn, Ended, Flaw, Share
+from gpu_consumer.engine.residence import Residence
+from gpu_consumer.engine.sessions.base import Decoded, Outcome, Wanted
+from gpu_consumer.engine.sessions.grants import Grants
+from gpu_consumer.models.loading import Loaded
+from schemas.config import GenerationConfig
+
+_STAGES = ("text", "denoise", "decode")
+
+
+class WholeSession:
+    """`on_step` is called after each step of the pipeline; it may call `leave`."""
+
+    spent = False
+
+    def __init__(
+        self,
+        device: Device,
+        residence: Residence,
+        loaded: Loaded,
+        grants: Grants,
+        config: GenerationConfig,
+        on_step: Callable[[], None],
+    ) -> None:
+        self.kind = config.kind
+        self.config = config
+        self.peak_bytes = 0
+        self._device = device
+        self._loaded = loaded
+        self._grants = grants
+        self._on_step = on_step
+        self._engine = PipelineEngine(device, residence)
+        self._batch: dict[str, Wanted] = {}
+        self._bills: dict[str, Bill] = {}
+        self._account = Account(device, config.bucket)
+        self._charged: dict[str, float] = {}
+
+    @property
+    def slots(self) -> int:
+        return self._grants.slots(self.config)
+
+    @property
+    def free(self) -> int:
+        return 0 if self._batch else self.slots
+
+    @property
+    def fill(self) -> int:
+        return len(self._batch)
+
+    @property
+    def idle(self) -> bool:
+        return not self._batch
+
+    def join(self, wanted: Sequence[Wanted]) -> None:
+        self._batch = {one.key: one for one in wanted}
+        self._bills = {one.key: Bill() for one in wanted}
+        self._account = Account(self._device, self.slots)
+        self._charged = {}
+
+    def expect(self, wanted: Sequence[Wanted]) -> None:
+        """Nothing can be done ahead for a pipeline."""
+
+    def leave(self, key: str) -> Ended | None:
+        if key not in self._batch:
+            return None
+        self._charge()
+        del self._batch[key]
+        return Ended(key, None, self._close(key))
+
+    def step(self) -> list[Outcome]:
+        """All steps of what joined."""
+        config = next(iter(self._batch.values())).config
+        items = [one.item for one in self._batch.values()]
+        results = self._engine.run(
+            config, items, self._account, on_step=self._stepped, gone=lambda key: key not in self._batch
+        )
+        self._charge()
+        self.peak_bytes = max(self.peak_bytes, self._account.peak_bytes - self._loaded.weights_bytes)
+        self._learn(results)
+        batch, self._batch = self._batch, {}
+        if not batch:
+            return []
+        return [Drawn(tuple(batch)), *(self._outcome(one, results[one.key]) for one in batch.values())]
+
+    def _stepped(self) -> None:
+        for key in self._batch:
+            self._bills[key].stepped(len(self._batch))
+        self._on_step()
+
+    def _learn(self, results: dict[str, Pixels | Trouble]) -> None:
+        """A size that was found to fit is that of the next batch. One that only failed says nothing about others."""
+        made = [one.bucket for one in results.values() if isinstance(one, Pixels)]
+        alone = any(isinstance(one, Trouble) and one.out_of_memory for one in results.values())
+        if made and not alone and min(made) < self.slots:
+            self._grants.learn(self.kind, min(made))
+
+    def _outcome(self, wanted: Wanted, result: Pixels | Trouble) -> Outcome:
+        share = self._close(wanted.key)
+        if isinstance(result, Trouble):
+            return Ended(wanted.key, Flaw(wanted.key, result.code, result.message), share)
+        return Decoded(wanted, result.pixels, result.bucket, stages.warnings(self._loaded, wanted.item), share)
+
+    def _charge(self) -> None:
+        """Each stage's seconds since the last time, to those who are here."""
+        self._account.lap()
+        for stage in _STAGES:
+            seconds = self._account.timings.get(stage, 0.0)
+            for key in self._batch:
+                self._bills[key].charge(stage, (seconds - self._charged.get(stage, 0.0)) / len(self._batch))
+            self._charged[stage] = seconds
+
+    def _close(self, key: str) -> Share:
+        bill = self._bills.pop(key)
+        bill.saw(self._account.peak_bytes)
+        bill.ran_in(self._account.bucket)
+        return bill.share()
