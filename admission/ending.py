@@ -113,6 +113,7 @@ def _work(draft: Draft) -> WorkItem:
         results_partition=draft.arrival.partition,
         price_gpu_seconds=draft.price_gpu_seconds,
         accepted_at=_at(draft.now_ms),
+        appended_ms=draft.arrival.appended_ms,
         metadata=request.metadata,
     )
 

@@ -7,16 +7,19 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gpu_consumer.engine.protocol import Flaw, Picture
+from gpu_consumer.expected import Expected
 from gpu_consumer.index import Index
 from gpu_consumer.intake import Work
 from gpu_consumer.results import Run
 from gpu_consumer.scheduler import Scheduler, Unit
+from schemas.names import request_name
 from schemas.outcome import WorkRecord
 from schemas.request import Lane
 from schemas.result import FailureCode
+from schemas.work import WorkItem
 
 Phase = Literal["looked_up", "queued", "held", "settling"]
-Verdict = tuple[Literal["failed", "expired"], FailureCode | None, str]  # status, code, and a sentence
+Verdict = tuple[Literal["failed", "expired", "cancelled"], FailureCode | None, str]  # status, code, and a sentence
 
 
 @dataclass(slots=True, eq=False)
@@ -31,7 +34,8 @@ class Job:
     value: bytes | None
     deadline: float  # of the steady clock
     phase: Phase = "looked_up"
-    running: int = 0  # pictures that have a slot
+    running: int = 0  # pictures that are in the engine, or on their way to it
+    left: bool = False  # some of them came back without an end
     pictures: dict[int, Picture] = field(default_factory=dict)
     flaw: Flaw | None = None
     verdict: Verdict | None = None
@@ -45,8 +49,20 @@ class Job:
         return self.work.job_id
 
     @property
+    def name(self) -> bytes | None:
+        """Of its request. None: its record does not say."""
+        names = self.work.names
+        return None if names is None else request_name(names.tenant, names.request_id)
+
+    @property
     def offset(self) -> int:
         return self.record.offset
+
+    @property
+    def item(self) -> WorkItem:
+        """Of a job that can run here."""
+        assert self.work.item is not None, "a work item of an unknown version does not run"
+        return self.work.item
 
     @property
     def images(self) -> int:
@@ -57,22 +73,32 @@ class Job:
         return len(self.pictures) == self.images
 
     @property
+    def decided(self) -> bool:
+        """How it ends is known, but for a success that may still come."""
+        return self.flaw is not None or self.verdict is not None
+
+    @property
     def ended(self) -> bool:
         """Nothing of it runs any more, and how it ends is known."""
-        return not self.running and (self.complete or self.flaw is not None or self.verdict is not None)
+        return not self.running and (self.complete or self.decided)
 
-    def units(self) -> list[Unit]:
+    def units(self, expected: Expected) -> list[Unit]:
         """The pictures that are still to be made."""
-        item = self.work.item
-        assert item is not None, "a work item of an unknown version does not run"
+        item = self.item
+        seconds = expected.seconds(item.config)
         return [
             Unit(
                 job=self.id,
                 n=n,
+                tenant=item.tenant,
                 lane=self.lane,
                 config_hash=item.config_hash,
+                kind=item.config.kind,
+                model=item.config.model_key,
                 bucket=item.config.bucket,
+                joins=item.config.batching == "step",
                 deadline=self.deadline,
+                seconds=seconds,
                 alone=self.engine_deaths > 0,
             )
             for n in range(item.images)
@@ -85,7 +111,10 @@ class Backlog:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
+        self.expected = Expected()
         self.jobs: dict[str, Job] = {}
+        self._named: dict[bytes, list[Job]] = {}
+        self._recalled: dict[Job, None] = {}
         self._parked: dict[str, list[Job]] = {}
         self._pictures: Counter[Lane] = Counter()
         self._phases: Counter[Phase] = Counter()
@@ -111,12 +140,32 @@ class Backlog:
     def count(self, phase: Phase) -> int:
         return self._phases[phase]
 
+    def named(self, name: bytes) -> list[Job]:
+        """The jobs of a request (schemas.names.request_name)."""
+        return list(self._named.get(name, ()))
+
+    def runs(self, job: Job) -> bool:
+        """It is here, and something of it is in the engine or on its way there."""
+        return self.jobs.get(job.id) is job and job.running > 0
+
+    def recall(self, job: Job) -> None:
+        """What runs of it need not go on. It leaves the engine at its next step."""
+        self._recalled[job] = None
+        self.changed()
+
+    def recalled(self) -> list[Job]:
+        """Those recalled since the last call."""
+        jobs, self._recalled = list(self._recalled), {}
+        return jobs
+
     def enter(self, job: Job) -> bool:
         """False: the same job is here already, and this record waits until that one is settled."""
         if job.id in self.jobs:
             self._parked.setdefault(job.id, []).append(job)
             return False
         self.jobs[job.id] = job
+        if job.name is not None:
+            self._named.setdefault(job.name, []).append(job)
         self._pictures[job.lane] += job.images
         self._phases[job.phase] += 1
         return True
@@ -126,6 +175,10 @@ class Backlog:
         assert self.jobs.get(job.id) is job, "a job leaves once"
         self.scheduler.discard(job.id)
         del self.jobs[job.id]
+        if job.name is not None:
+            self._named[job.name].remove(job)
+            if not self._named[job.name]:
+                del self._named[job.name]
         self._phases[job.phase] -= 1
         if job.phase != "held":
             self._pictures[job.lane] -= job.images
@@ -135,7 +188,8 @@ class Backlog:
     def queue(self, job: Job, now: float) -> None:
         """Let the pictures that are missing run."""
         self._move(job, "queued")
-        for unit in job.units():
+        job.left = False
+        for unit in job.units(self.expected):
             self.scheduler.add(unit, now)
         self.changed()
 

@@ -12,11 +12,13 @@ from typing import Any
 from uuid import uuid4
 
 from gpu_consumer.backlog import Backlog, Job
+from gpu_consumer.cancels import Cancels
 from gpu_consumer.clock import Clock
 from gpu_consumer.engine.protocol import Engine, Ready
 from gpu_consumer.fetcher import Fetcher
 from gpu_consumer.index import Change, Index
 from gpu_consumer.intake import read_work
+from gpu_consumer.keeper import note_start
 from gpu_consumer.metrics import GpuMetrics
 from gpu_consumer.outcomes import Outcomes
 from gpu_consumer.owner import Owner
@@ -58,12 +60,21 @@ class GpuConsumer:
         self._metrics = metrics
         self._clock = clock or Clock()
         self.incarnation = incarnation or uuid4().hex[:12]
-        self._backlog = Backlog(Scheduler(settings.batch_wait_seconds))
+        self._backlog = Backlog(
+            Scheduler(
+                settings.batch_wait_seconds,
+                affinity_wait_seconds=settings.affinity_wait_seconds,
+                lane_weights=settings.lane_weights,
+                look_ahead=settings.look_ahead,
+            )
+        )
         self._deadlines = self._backlog.listen()
         self._outcomes = Outcomes(store, settings, metrics)
+        self._outcomes.on_answer = self._backlog.changed
+        self._cancels = Cancels(kafka, catalogue, heard=self._cancelled)
         self._settler = Settler(
             settings, catalogue, self._backlog, self._outcomes, metrics, self._clock,
-            incarnation=self.incarnation, spawn=self._spawn, on_void=self._on_void,
+            incarnation=self.incarnation, spawn=self._spawn, on_void=self._on_void, is_cancelled=self._cancels.reaches,
         )  # fmt: skip
         self._runner = Runner(
             settings, engine, self._backlog, self._settler, self._outcomes, metrics, self._clock,
@@ -81,8 +92,8 @@ class GpuConsumer:
             spawn=self._spawn, adopted=self._fetcher.place, lost=self._settler.drop,
         )  # fmt: skip
         self._watch = Watch(
-            settings, kafka, self._fetcher, self._owner, self._backlog, self._runner, self._outcomes, metrics,
-            self._clock,
+            settings, kafka, self._fetcher, self._owner, self._backlog, self._runner, self._outcomes, self._cancels,
+            metrics, self._clock,
         )  # fmt: skip
         self._tasks: asyncio.TaskGroup | None = None
         self._busy: set[asyncio.Task[None]] = set()
@@ -95,8 +106,9 @@ class GpuConsumer:
         Raises an ExceptionGroup of what ended it: EngineUnusable, CannotOpen, NoProgress, or a bug of ours.
         """
         self._settler.environment = environment(ready)
+        note_start(self._metrics, ready)
         try:
-            async with asyncio.TaskGroup() as self._tasks:
+            async with self._cancels, asyncio.TaskGroup() as self._tasks:
                 await self._fetcher.start()
                 loops = [
                     self._tasks.create_task(self._fetcher.run(), name="fetch"),
@@ -178,6 +190,11 @@ class GpuConsumer:
             deadline = self._clock.steady_of(work.deadline_ms)
             jobs.append(Job(index, lane, place, work, record.key, value, deadline))
         self._settler.admit(jobs)
+
+    def _cancelled(self, name: bytes) -> None:
+        for job in self._backlog.named(name):
+            if self._cancels.reaches(job):
+                self._settler.cancel(job)
 
     def _pass_over(self, index: Index, lane: Lane, offset: int) -> None:
         self._metrics.count("holes_total", offset - index.next(lane))

@@ -5,7 +5,7 @@ import logging
 from collections import deque
 
 from gpu_consumer.clock import Clock
-from gpu_consumer.engine.protocol import Engine, EngineDied
+from gpu_consumer.engine.protocol import Engine, EngineDied, Ready
 from gpu_consumer.metrics import GpuMetrics
 from gpu_consumer.models.digests import ModelUnavailable
 from gpu_consumer.settings import GpuConsumerSettings
@@ -13,6 +13,12 @@ from gpu_consumer.settings import GpuConsumerSettings
 _LOG = logging.getLogger(__name__)
 _HOUR_SECONDS = 3600.0
 _PAUSE_SECONDS_MAX = 30.0
+
+
+def note_start(metrics: GpuMetrics, ready: Ready) -> None:
+    """How long the engine took to be there: import, load and warm."""
+    for stage, seconds in ready.timings.items():
+        metrics.set("start_seconds", seconds, stage=stage)
 
 
 class EngineUnusable(Exception):
@@ -39,12 +45,13 @@ class EngineKeeper:
             await asyncio.sleep(pause)
             self._metrics.count("engine_restarts_total")
             try:
-                await self._engine.start()
+                ready = await self._engine.start()
             except (EngineDied, ModelUnavailable) as error:
                 why = str(error)
                 _LOG.error("the engine does not start: %s", why)
                 pause = min(_PAUSE_SECONDS_MAX, 2 * pause + 0.5)
             else:
+                note_start(self._metrics, ready)
                 self.restarting = None
                 return
 

@@ -27,18 +27,13 @@ class Outcomes:
         self._metrics = metrics
         self._threads = ThreadPoolExecutor(settings.store_threads, "store")
         self._calls: set[Future[Any]] = set()
-        self._up = asyncio.Event()
-        self._up.set()
         self.waiting_for: str | None = None
+        self.on_answer: Callable[[], None] = lambda: None  # called when the store answers again
 
     @property
     def calls(self) -> int:
         """Calls that have not returned, those included that nobody waits for any more."""
         return len(self._calls)
-
-    async def available(self) -> None:
-        """Return when the last call that ended was answered."""
-        await self._up.wait()
 
     async def lookup(self, job_ids: Sequence[str]) -> list[Outcome | OutcomeUnreadable | None]:
         """The outcome of each job, in order: None where there is none yet."""
@@ -90,13 +85,12 @@ class Outcomes:
                 if self.waiting_for is None:
                     _LOG.warning("the store does not answer as it should: %s", error)
                 self.waiting_for = f"the store: {error}"
-                self._up.clear()
                 self._metrics.count("store_retries_total")
                 await asyncio.sleep(wait)
                 wait = min(2 * wait, self._settings.store_backoff_seconds_max)
             else:
                 if self.waiting_for is not None:
                     _LOG.info("the store answers again")
-                self.waiting_for = None
-                self._up.set()
+                    self.waiting_for = None
+                    self.on_answer()
                 return answer

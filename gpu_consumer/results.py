@@ -1,19 +1,19 @@
-"""The result of a job, from its work item and what its batches said. Pure: the time of the end is passed in."""
+"""The result of a job, from its work item and what its pictures cost. Pure: the time of the end is passed in."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from gpu_consumer.engine.protocol import Finished, Picture, Ready
+from gpu_consumer.engine.protocol import Picture, Ready, Share
 from gpu_consumer.intake import Names
 from gpu_consumer.store.outcomes import StoredArtifact
-from schemas.result import Artifact, ConfigUsed, Environment, Expired, Failed, FailureCode, Succeeded
+from schemas.result import Artifact, Cancelled, ConfigUsed, Environment, Expired, Failed, FailureCode, Succeeded
 from schemas.work import WorkItem
 
 
 @dataclass(slots=True)
 class Run:
-    """What a job's batches came to so far: stages summed, the highest memory, the smallest batch."""
+    """What a job's pictures came to so far: stages summed, the highest memory, the emptiest batch, the smallest."""
 
     gpu_seconds: float = 0.0
     timings: dict[str, float] = field(default_factory=dict)
@@ -22,14 +22,14 @@ class Run:
     bucket: int = 0
     attempt: int = 1
 
-    def add(self, finished: Finished, pictures: int, batch_size: int) -> None:
-        """Book this job's share: `pictures` of the batch's were its own."""
-        self.gpu_seconds += finished.gpu_seconds * pictures / batch_size
-        for stage, seconds in finished.timings.items():
+    def add(self, share: Share) -> None:
+        """Book what a picture cost, whether there is one or not."""
+        self.gpu_seconds += share.gpu_seconds
+        for stage, seconds in share.timings.items():
             self.timings[stage] = self.timings.get(stage, 0.0) + seconds
-        self.peak_vram_bytes = max(self.peak_vram_bytes, finished.peak_vram_bytes)
-        self.batch_size = min(self.batch_size or batch_size, batch_size)
-        self.bucket = min(self.bucket or finished.bucket, finished.bucket)
+        self.peak_vram_bytes = max(self.peak_vram_bytes, share.peak_vram_bytes)
+        self.batch_size = min(self.batch_size or share.batch_size, share.batch_size)
+        self.bucket = min(self.bucket or share.bucket, share.bucket)
 
 
 def environment(ready: Ready) -> Environment:
@@ -112,6 +112,20 @@ def expired(
         finished_at=finished_at,
         message=message,
         deadline=datetime.fromtimestamp(deadline_ms / 1000, tz=UTC),
+        gpu_seconds=gpu_seconds,
+    )
+
+
+def cancelled(job_id: str, names: Names, message: str, gpu_seconds: float, finished_at: datetime) -> Cancelled:
+    """Also of a work item of a version that this consumer cannot run."""
+    return Cancelled(
+        tenant=names.tenant,
+        request_id=names.request_id,
+        job_id=job_id,
+        retry_of=names.retry_of,
+        metadata=names.metadata,
+        finished_at=finished_at,
+        message=message,
         gpu_seconds=gpu_seconds,
     )
 

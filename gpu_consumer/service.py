@@ -27,6 +27,7 @@ from schemas.request import ConfigRef
 from schemas.topics import Catalogue
 from streams.backoff import Backoff
 from streams.health import HealthServer
+from streams.kafka.errors import ViewFailed
 from streams.kafka.settings import KafkaSettings
 
 _LOG = logging.getLogger(__name__)
@@ -38,6 +39,7 @@ _EXITS: tuple[tuple[type[Exception], int], ...] = (
     (EngineUnusable, EXIT_ENGINE),
     (NoProgress, EXIT_NO_PROGRESS),
     (CannotOpen, EXIT_NO_LEASE),
+    (ViewFailed, 1),
     (KafkaError, 1),
 )
 
@@ -97,6 +99,7 @@ class GpuService:
             ready=lambda: self._starting or self.consumer.ready(),
             registry=self.metrics.registry,
             host=settings.health_host,
+            setting="KILN_GPU_HEALTH_PORT",
         )
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -105,7 +108,7 @@ class GpuService:
         Raises CommandError, whose code says what the supervisor may do about it.
         """
         try:
-            await self._serve_health()
+            await self.health.start()
             ready = await self._start(stop)
             if ready is not None:
                 self._starting = None
@@ -117,17 +120,6 @@ class GpuService:
                     await self._engine.stop()
             await self.consumer.close()
             await self.health.stop()
-
-    async def _serve_health(self) -> None:
-        try:
-            await self.health.start()
-        except OSError as error:
-            at = f"{self._settings.health_host}:{self._settings.health_port}"
-            raise CommandError(
-                f"the health page cannot listen on {at} ({error.strerror}); "
-                "set KILN_GPU_HEALTH_PORT, 0 takes a free one"
-            ) from error
-        _LOG.info("health page on %s:%d", self._settings.health_host, self.health.port)
 
     async def _start(self, stop: asyncio.Event) -> Ready | None:
         """None: stopped before everything was there. Loading may take minutes; a signal does not wait for it."""

@@ -8,6 +8,8 @@ from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from gpu_consumer.engine.settings import EngineSettings
+from gpu_consumer.scheduler import LANE_WEIGHTS
+from schemas.request import LANES, Lane
 
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 
@@ -39,7 +41,9 @@ class GpuConsumerSettings(BaseSettings):
         default=1, description="CPU threads of the engine. Fixed, for the sums of a picture depend on how they split."
     )
     engine_start_seconds_max: Seconds = Field(default=900, description="From spawn until loaded and warm.")
-    engine_batch_seconds_max: Seconds = Field(default=1800, description="A longer batch: the engine is killed.")
+    engine_watchdog_seconds_min: Seconds = Field(
+        default=30, description="An engine without a sign of life for so long, and for ten of its steps, is killed."
+    )
     engine_deaths_max: Annotated[int, Field(ge=1, le=100)] = Field(
         default=3, description="A job whose batches killed the engine so often has failed; from the second it is alone."
     )
@@ -51,7 +55,9 @@ class GpuConsumerSettings(BaseSettings):
     )
 
     batch_wait_seconds: Annotated[float, Field(ge=0, le=600)] = Field(
-        default=0.25, description="How long the first picture of a batch waits for more of its configuration."
+        default=0.25,
+        description="How long the first picture of a batch that runs whole waits for company. Those that join at any "
+        "step never wait.",
     )
     backlog_max: Annotated[int, Field(ge=1, le=100_000)] = Field(
         default=512, description="Pictures of one lane taken and not settled; then its partitions are paused."
@@ -60,14 +66,30 @@ class GpuConsumerSettings(BaseSettings):
         default=2048, description="Offsets that may be worked on beyond the first that is not finished."
     )
     settling_max: Annotated[int, Field(ge=1, le=100_000)] = Field(
-        default=256, description="Jobs that ran and are not settled yet; then no batch is started."
+        default=256, description="Pictures that run or are not settled yet; beyond it nothing is claimed."
     )
     claim_seconds: Annotated[float, Field(ge=0, le=60)] = Field(
         default=0.1,
-        description="Batches that are expected to run within so many seconds are marked together, for marking takes "
+        description="Pictures that are expected to run within so many seconds are claimed ahead, for a claim takes "
         "some 30 ms during which the engine would idle.",
     )
-    claim_batches_max: Annotated[int, Field(ge=1, le=256)] = Field(default=16, description="Batches marked together.")
+    ahead_slots: Annotated[int, Field(ge=0, le=256)] = Field(
+        default=0,
+        description="Pictures that are sent beyond the slots, so that a free one is taken at once; 0: a quarter of the "
+        "bucket, at least 1.",
+    )
+    ahead_batches_max: Annotated[int, Field(ge=1, le=256)] = Field(
+        default=16, description="No more than so many buckets are sent ahead, however quick pictures are."
+    )
+    lane_weights: dict[Lane, Annotated[float, Field(gt=0, le=1_000_000)]] = Field(
+        default=dict(LANE_WEIGHTS), description="GPU time of the lanes when all of them wait, in proportion."
+    )
+    affinity_wait_seconds: Annotated[float, Field(ge=0, le=3600)] = Field(
+        default=5, description="For so long pictures of what runs or is loaded may pass the one whose turn it is."
+    )
+    look_ahead: Annotated[int, Field(ge=0, le=100_000)] = Field(
+        default=256, description="So many pictures may pass it meanwhile."
+    )
     mark_seconds_min: Seconds = Field(
         default=5, description="A mark is believed at least so long after its batch began, by whoever takes over."
     )
@@ -108,6 +130,8 @@ class GpuConsumerSettings(BaseSettings):
             raise ValueError("close_seconds must be below grace_seconds, which covers it")
         if self.store_backoff_seconds_min > self.store_backoff_seconds_max:
             raise ValueError("store_backoff_seconds_min is above store_backoff_seconds_max; lower it")
+        if missing := [lane for lane in LANES if lane not in self.lane_weights]:
+            raise ValueError(f"lane_weights has no weight for {', '.join(missing)}; give each lane one above 0")
         if self.backlog_max > self.run_ahead_max * 1024:
             raise ValueError("backlog_max is above what run_ahead_max lets in; lower it")
         return self
@@ -119,7 +143,7 @@ class GpuConsumerSettings(BaseSettings):
             threads=self.threads,
             cpu_memory_bytes=self.device_memory_bytes,
             start_seconds_max=self.engine_start_seconds_max,
-            batch_seconds_max=self.engine_batch_seconds_max,
+            watchdog_seconds_min=self.engine_watchdog_seconds_min,
         )
 
     def _device(self) -> Literal["cpu", "cuda"]:

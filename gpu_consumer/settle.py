@@ -3,7 +3,7 @@
 1. The outcome of the job is looked up before anything else. Stored by this record: publish it. Stored by another:
    finish this record silently. None: go on.
 2. The same job is here already: this record is parked until that one is settled.
-3. It runs, or it is decided that it failed or expired.
+3. It runs, or it is decided that it failed, expired or was cancelled.
 4. Its artifacts are stored, then its outcome, which names this record, and only if there is none yet.
 5. What is stored is published, whoever stored it: one transaction of result, ledger and offset.
 
@@ -40,7 +40,8 @@ Spawn = Callable[[Coroutine[Any, Any, None]], object]
 
 
 class Settler:
-    """For one loop. `spawn` runs a coroutine under the consumer's care; `on_void` hears of each index lost."""
+    """For one loop. `spawn` runs a coroutine under the consumer's care; `on_void` hears of each index lost;
+    `is_cancelled` says whether a cancel of the job is known."""
 
     def __init__(
         self,
@@ -54,6 +55,7 @@ class Settler:
         incarnation: str,
         spawn: Spawn,
         on_void: Callable[[Index, LeaseVoid], None],
+        is_cancelled: Callable[[Job], bool] = lambda _: False,
     ) -> None:
         self._settings = settings
         self._catalogue = catalogue
@@ -64,6 +66,7 @@ class Settler:
         self._incarnation = incarnation
         self._spawn = spawn
         self._on_void = on_void
+        self._is_cancelled = is_cancelled
         self._unavailable: dict[str, tuple[float, str]] = {}  # model key -> when to ask again, and what was wrong
         self.environment: Environment | None = None  # set once the engine has said what it runs on
 
@@ -79,12 +82,28 @@ class Settler:
             self._backlog.look_again(job)
             self._spawn(self._look_up([job]))
             return
-        job.verdict = ("expired", None, "the deadline passed before the job could run")
+        self._late(job)
         self.end(job)
+
+    def cancel(self, job: Job) -> None:
+        """Whatever it waits for, it ends; what runs of it leaves. A success that is stored first wins."""
+        if job.phase == "settling" or job.decided:
+            return
+        self._cancelled(job)
+        if job.phase == "held":
+            self._backlog.scheduler.discard(job.id)
+            self._backlog.look_again(job)
+            self._spawn(self._look_up([job]))
+        elif job.phase == "queued":
+            self._backlog.scheduler.discard(job.id)
+            self.end(job)
 
     def end(self, job: Job) -> None:
         """Go on with a job of which something ended: settle it, or drop it where its index was lost."""
         if job.running:
+            if job.decided:
+                self._backlog.scheduler.discard(job.id)  # it ends as a whole: no more GPU time for it
+                self._backlog.recall(job)
             return
         if job.ended:
             self._backlog.settling(job)
@@ -103,8 +122,10 @@ class Settler:
             job.run.attempt = 1 + mark.engine_deaths + consumer_deaths
             if not elsewhere and job.work.problem is None:
                 job.verdict = self._deadly(mark.engine_deaths, consumer_deaths) or job.verdict
+        if job.verdict is None and self._is_cancelled(job):
+            self._cancelled(job)
         if job.verdict is None and job.deadline <= now:
-            job.verdict = ("expired", None, "the deadline passed before the job could run")
+            self._late(job)
         if job.ended:
             self.end(job)
         elif problem := self._problem(job, now):
@@ -114,6 +135,14 @@ class Settler:
             self.hold(job, now + self._settings.mark_poll_seconds, None)
         else:
             self._backlog.queue(job, now)
+
+    def _late(self, job: Job) -> None:
+        when = "while the job ran" if job.started else "before the job could run"
+        job.verdict = job.verdict or ("expired", None, f"the deadline passed {when}")
+
+    def _cancelled(self, job: Job) -> None:
+        when = "while it ran" if job.started else "before it ran"
+        job.verdict = job.verdict or ("cancelled", None, f"cancelled {when}")
 
     def _deadly(self, engine_deaths: int, consumer_deaths: int) -> Verdict | None:
         if engine_deaths >= self._settings.engine_deaths_max:
@@ -128,6 +157,11 @@ class Settler:
     def model_unavailable(self, model_key: str, message: str) -> None:
         """Hold the jobs of this model until it is time to ask the engine again."""
         self._unavailable[model_key] = (self._clock.steady() + self._settings.hold_retry_seconds, message)
+        for job in list(self._backlog.jobs.values()):
+            item = job.work.item
+            if job.phase == "queued" and not job.running and item is not None and item.config.model_key == model_key:
+                self._backlog.scheduler.discard(job.id)
+                self.place(job)
 
     def model_available(self, model_key: str) -> None:
         self._unavailable.pop(model_key, None)
@@ -238,6 +272,8 @@ class Settler:
             return results.failed(item, code, message, job.run, self.environment, self._finished_at())
         if names is None:
             return None
+        if status == "cancelled":
+            return results.cancelled(job.id, names, message, job.run.gpu_seconds, self._finished_at())
         if job.problem is not None:
             message = f"{message}: {job.problem}"
         return results.expired(job.id, names, job.work.deadline_ms, message, job.run.gpu_seconds, self._finished_at())

@@ -7,6 +7,7 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from gpu_consumer.backlog import Backlog
+from gpu_consumer.cancels import Cancels
 from gpu_consumer.clock import Clock
 from gpu_consumer.fetcher import Fetcher
 from gpu_consumer.metrics import GpuMetrics
@@ -16,6 +17,7 @@ from gpu_consumer.progress import ProgressWatch
 from gpu_consumer.runner import Runner
 from gpu_consumer.settings import GpuConsumerSettings
 from schemas.request import LANES
+from streams.kafka.errors import ViewFailed
 from streams.kafka.settings import KafkaSettings
 
 _LOG = logging.getLogger(__name__)
@@ -38,6 +40,7 @@ class Watch:
         backlog: Backlog,
         runner: Runner,
         outcomes: Outcomes,
+        cancels: Cancels,
         metrics: GpuMetrics,
         clock: Clock,
     ) -> None:
@@ -48,6 +51,7 @@ class Watch:
         self._backlog = backlog
         self._runner = runner
         self._outcomes = outcomes
+        self._cancels = cancels
         self._metrics = metrics
         self._clock = clock
         self._measured: set[TopicPartition] = set()
@@ -56,10 +60,12 @@ class Watch:
         self.stuck: str | None = None
 
     async def run(self) -> None:
-        """Raises NoProgress."""
+        """Raises NoProgress, and ViewFailed where cancels cannot be read any more."""
         progress = ProgressWatch(self._timeout_seconds, self._clock.steady())
         while True:
             await asyncio.sleep(min(_PERIOD_SECONDS_MAX, self._timeout_seconds / 4))
+            if self._cancels.failure is not None:
+                raise ViewFailed(f"cancels cannot be read any more: {self._cancels.failure}") from self._cancels.failure
             ends = await self._ask_for_ends()
             self._count(ends)
             self.stuck = progress.look(

@@ -38,6 +38,9 @@ class WorkItem(BaseModel):
     results_partition: int
     price_gpu_seconds: float
     accepted_at: AwareDatetime
+    appended_ms: int | None = Field(
+        default=None, description="LogAppendTime of the request: an older cancel does not reach it."
+    )
     metadata: dict[str, str] = Field(default_factory=dict)
 
     def headers(self) -> tuple[tuple[str, bytes], ...]:

@@ -7,6 +7,8 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
+from schemas.errors import CommandError
+
 _LOG = logging.getLogger(__name__)
 _SHUTDOWN_SECONDS = 1.0  # for a scrape under way; a probe's answer is short
 
@@ -18,14 +20,22 @@ class HealthServer:
 
     A check returns None where all is well, else a sentence that says what is wrong: the answer is then 503 with that
     sentence, and also where a check raises. Checks run in the event loop and must not block it: an answer that comes
-    late is what tells a probe that the loop is stuck.
+    late is what tells a probe that the loop is stuck. `setting` is the name of the one that chose the port.
     """
 
     def __init__(
-        self, port: int, *, live: Check, ready: Check, registry: CollectorRegistry, host: str = "127.0.0.1"
+        self,
+        port: int,
+        *,
+        live: Check,
+        ready: Check,
+        registry: CollectorRegistry,
+        host: str = "127.0.0.1",
+        setting: str = "the port's setting",
     ) -> None:
         self._host = host
         self._wanted_port = port
+        self._setting = setting
         self._registry = registry
         app = web.Application()
         app.router.add_get("/livez", _page(live))
@@ -41,13 +51,19 @@ class HealthServer:
         return port
 
     async def start(self) -> None:
-        """Listen. Raises OSError where the port is taken."""
+        """Listen. Raises CommandError where the port is taken."""
         await self._runner.setup()
         try:
             await web.TCPSite(self._runner, self._host, self._wanted_port).start()
-        except BaseException:
+        except BaseException as error:
             await self._runner.cleanup()
-            raise
+            if not isinstance(error, OSError):
+                raise
+            at = f"{self._host}:{self._wanted_port}"
+            raise CommandError(
+                f"the health page cannot listen on {at} ({error.strerror}); set {self._setting}, 0 takes a free one"
+            ) from error
+        _LOG.info("health page on %s:%d", self._host, self.port)
 
     async def stop(self) -> None:
         """Close the port, then wait a second at most for answers under way. Harmless where nothing was started."""

@@ -11,7 +11,7 @@ from aiokafka.errors import KafkaError
 from admission.world import World
 from streams.cluster import Cluster
 from streams.emission import Emission
-from streams.errors import IntakeFailed, ServiceError
+from streams.errors import IntakeFailed
 from streams.health import HealthServer
 from streams.holding import Surroundings
 from streams.intake.base import Intake
@@ -46,6 +46,7 @@ class AdmissionService:
             ready=self.not_ready,
             registry=self.metrics.registry,
             host=settings.health_host,
+            setting="KILN_ADMISSION_SERVICE_HEALTH_PORT",
         )
 
     def not_alive(self) -> str | None:
@@ -66,7 +67,7 @@ class AdmissionService:
         settings, catalogue = self.settings, self._declared.catalogue
         async with AsyncExitStack() as stack:
             # First, so that a probe learns why the rest is not there yet; closed last.
-            await self._serve_health()
+            await self.health.start()
             stack.push_async_callback(self.health.stop)
             cluster = await stack.enter_async_context(Cluster(self._kafka, catalogue))
             world = self._world = await stack.enter_async_context(WorldView(self._declared, self._kafka, cluster))
@@ -92,17 +93,6 @@ class AdmissionService:
                 )
             )
             await self._run_until(stop, owners, world, cluster, emission)
-
-    async def _serve_health(self) -> None:
-        try:
-            await self.health.start()
-        except OSError as error:
-            at = f"{self.settings.health_host}:{self.settings.health_port}"
-            raise ServiceError(
-                f"the health page cannot listen on {at} ({error.strerror}); "
-                "set KILN_ADMISSION_SERVICE_HEALTH_PORT, 0 takes a free one"
-            ) from error
-        log.info("health page on %s:%d", self.settings.health_host, self.health.port)
 
     async def _run_until(
         self, stop: asyncio.Event, owners: Owners, world: WorldView, cluster: Cluster, emission: Emission

@@ -18,12 +18,12 @@ from confluent_kafka import Producer
 from admission.world import World
 from schemas.codec import encode
 from schemas.config import GenerationConfig
+from schemas.errors import CommandError
 from schemas.names import request_name
 from schemas.partition import partition_of
 from schemas.result import ConfigUsed, Failed
 from schemas.tenancy import TenantRecord, job_key
 from schemas.topics import Catalogue
-from streams.errors import ServiceError
 from streams.kafka.lease import Lease
 from streams.kafka.settings import KafkaSettings
 from streams.service import AdmissionService
@@ -267,7 +267,7 @@ async def test_a_port_that_is_taken_is_said_with_the_cure(
     async with running(kafka, world, "plain") as service:
         await eventually(lambda: service.not_ready() is None)
         second = start(kafka, world, "plain", health_port=service.health.port)
-        with pytest.raises(ServiceError, match="KILN_ADMISSION_SERVICE_HEALTH_PORT"):
+        with pytest.raises(CommandError, match="KILN_ADMISSION_SERVICE_HEALTH_PORT"):
             await second.task
 
 

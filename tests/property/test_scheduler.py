@@ -1,21 +1,38 @@
-"""The scheduler as a state machine: no unit is lost or runs twice, no batch mixes configs or passes its bucket."""
+"""The scheduler under any calls: nothing is lost or runs twice, kinds do not mix, nobody waits for ever."""
 
-from hypothesis import settings
+from typing import Any
+
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from gpu_consumer.scheduler import Scheduler, Unit
+from gpu_consumer.scheduler import Room, Scheduler, Unit
 from schemas.request import LANES
 
 WAIT_SECONDS = 3.0
-BUCKETS = {"red": 1, "green": 2, "blue": 4}
-RANK = {lane: rank for rank, lane in enumerate(LANES)}
+AFFINITY_SECONDS = 5.0
+LOOK_AHEAD = 6
+BUCKETS = {"red": 1, "green": 2, "blue": 4, "whole": 3}
+TENANTS = ("ann", "bob", "eve")
+
+
+def unit(job: str, n: int = 0, **changes: Any) -> Unit:
+    kind = changes.pop("kind", "red")
+    values: dict[str, Any] = {
+        "tenant": "ann", "lane": "standard", "config_hash": kind, "kind": kind, "model": f"m{len(kind) % 2}",
+        "bucket": BUCKETS[kind], "joins": kind != "whole", "deadline": 1e9, "seconds": 1.0,
+    }  # fmt: skip
+    return Unit(job, n, **(values | changes))
+
+
+def make() -> Scheduler:
+    return Scheduler(WAIT_SECONDS, affinity_wait_seconds=AFFINITY_SECONDS, look_ahead=LOOK_AHEAD)
 
 
 class Machine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.scheduler = Scheduler(WAIT_SECONDS)
+        self.scheduler = make()
         self.now = 100.0
         self.queued: dict[tuple[str, int], tuple[Unit, float]] = {}
         self.held: dict[str, float] = {}
@@ -24,18 +41,18 @@ class Machine(RuleBasedStateMachine):
     @rule(
         images=st.integers(1, 5),
         lane=st.sampled_from(LANES),
-        config=st.sampled_from(sorted(BUCKETS)),
+        kind=st.sampled_from(sorted(BUCKETS)),
+        tenant=st.sampled_from(TENANTS),
         lives=st.floats(0.5, 30),
+        seconds=st.floats(0, 4),
         alone=st.booleans(),
     )
-    def add(self, images: int, lane: str, config: str, lives: float, alone: bool) -> None:
+    def add(self, images: int, lives: float, **values: Any) -> None:
         self.jobs += 1
         for n in range(images):
-            unit = Unit(
-                f"job{self.jobs}", n, lane, config, BUCKETS[config], self.now + lives, alone  # type: ignore[arg-type]
-            )  # fmt: skip
-            self.scheduler.add(unit, self.now)
-            self.queued[unit.job, n] = unit, self.now
+            added = unit(f"job{self.jobs}", n, deadline=self.now + lives, **values)
+            self.scheduler.add(added, self.now)
+            self.queued[added.job, n] = added, self.now
 
     @rule(lives=st.floats(0.5, 30))
     def hold(self, lives: float) -> None:
@@ -47,30 +64,45 @@ class Machine(RuleBasedStateMachine):
     def wait(self, seconds: float) -> None:
         self.now += seconds
 
-    @rule()
-    def take(self) -> None:
-        chosen = self.scheduler.take(self.now)
-        may_run = dict(self.queued)
+    @rule(
+        kind=st.none() | st.sampled_from(sorted(BUCKETS)),
+        slots=st.integers(0, 5),
+        models=st.lists(st.sampled_from(["m0", "m1"]), unique=True).map(tuple),
+        busy=st.booleans(),
+    )
+    def take(self, kind: str | None, slots: int, models: tuple[str, ...], busy: bool) -> None:
+        room = Room(kind, slots, models, idle=kind is None and not busy)
+        chosen = self.scheduler.take(self.now, room)
         if chosen is None:
-            for group in {pair[0].group for pair in may_run.values()}:
-                arrivals = [arrival for unit, arrival in may_run.values() if unit.group == group]
-                assert min(arrivals) + WAIT_SECONDS > self.now, "its first unit has waited long enough"
+            if room.idle:
+                for each, arrival in self.queued.values():
+                    assert not each.joins, "it need not wait"
+                    assert not each.alone, "it need not wait"
+                    assert arrival + WAIT_SECONDS > self.now, "it has waited long enough"
             return
-        assert {unit.config_hash for unit in chosen.units} == {chosen.config_hash}
-        assert len(chosen.units) <= chosen.units[0].batch_size
-        left = {key: pair for key, pair in may_run.items() if pair[0].group == chosen.units[0].group}
-        for unit in chosen.units:
-            assert left.pop((unit.job, unit.n))[0] == unit
-            del self.queued[unit.job, unit.n]
+        units = chosen.units
+        assert {each.kind for each in units} == {chosen.kind}
+        assert kind in (None, chosen.kind), "what runs is joined by its own kind only"
+        assert len(units) <= (units[0].bucket if kind is None else slots)
+        if any(each.alone for each in units):
+            assert len(units) == 1
+            assert room.idle
+        left = {key: pair for key, pair in self.queued.items() if pair[0].group == units[0].group}
+        for each in units:
+            assert left.pop((each.job, each.n))[0] == each
+            del self.queued[each.job, each.n]
         if left:
-            assert len(chosen.units) == chosen.units[0].batch_size, "a batch goes with all that it has room for"
-            worst = max(RANK[unit.lane] for unit in chosen.units)
-            assert all(RANK[unit.lane] >= worst for unit, _ in left.values()), "an urgent lane goes first"
+            full = 1 if units[0].alone else (units[0].bucket if kind is None else slots)
+            assert len(units) == full, "it goes with all that there is room for"
+
+    @rule(tenant=st.sampled_from(TENANTS), lane=st.sampled_from(LANES), seconds=st.floats(-3, 3))
+    def correct(self, tenant: str, lane: Any, seconds: float) -> None:
+        self.scheduler.served(tenant, lane, seconds)
 
     @rule()
     def expire(self) -> None:
         gone = set(self.scheduler.expired(self.now))
-        due = {unit.job for unit, _ in self.queued.values() if unit.deadline <= self.now}
+        due = {each.job for each, _ in self.queued.values() if each.deadline <= self.now}
         due |= {job for job, deadline in self.held.items() if deadline <= self.now}
         assert gone == due
         self.queued = {key: pair for key, pair in self.queued.items() if key[0] not in gone}
@@ -94,7 +126,7 @@ class Machine(RuleBasedStateMachine):
     def it_wakes_in_time(self) -> None:
         batch, deadline = self.scheduler.next_batch(self.now), self.scheduler.next_deadline()
         assert (batch is None) == (not self.queued)
-        deadlines = [unit.deadline for unit, _ in self.queued.values()] + list(self.held.values())
+        deadlines = [each.deadline for each, _ in self.queued.values()] + list(self.held.values())
         assert deadline == min(deadlines, default=None)
         if batch is not None:
             assert batch >= self.now
@@ -103,3 +135,104 @@ class Machine(RuleBasedStateMachine):
 
 Machine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 TestScheduler = Machine.TestCase
+
+
+class Play:
+    """An engine of one second a picture whose slots never run out of newer work, from any others than `mine`."""
+
+    def __init__(self, arrivals: list[dict[str, Any]]) -> None:
+        self.scheduler = make()
+        self.arrivals = arrivals
+        self.now = 0.0
+        self.count = 0
+        self.running: list[Unit] = []
+        self.taken: list[Unit] = []
+
+    def arrive(self) -> None:
+        for values in self.arrivals:
+            self.count += 1
+            self.scheduler.add(unit(f"other{self.count}", **values), self.now)
+
+    def room(self) -> Room:
+        if not self.running:
+            return Room(models=("m0",))
+        kind = self.running[0].kind
+        joins = self.running[0].joins and not self.running[0].alone
+        return Room(kind, BUCKETS[kind] - len(self.running) if joins else 0, ("m0",), idle=False)
+
+    def step(self) -> None:
+        """As many arrive as there are slots; what runs whole or alone ends together, the others one by one."""
+        self.arrive()
+        while (chosen := self.scheduler.take(self.now, self.room())) is not None:
+            self.running += chosen.units
+            self.taken += chosen.units
+        if self.running and self.running[0].joins:
+            self.running.pop(0)
+        else:
+            self.running.clear()
+        self.now += 1.0
+
+
+others = st.fixed_dictionaries(
+    {
+        "kind": st.sampled_from(sorted(BUCKETS)),
+        "lane": st.sampled_from(LANES),
+        "tenant": st.sampled_from(TENANTS),
+        "seconds": st.floats(0.5, 2),
+        "deadline": st.floats(1, 1e6),
+    }
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    arrivals=st.lists(others, min_size=1, max_size=4),
+    lane=st.sampled_from(LANES),
+    kind=st.sampled_from(sorted(BUCKETS)),
+    alone=st.booleans(),
+    before=st.integers(0, 30),
+)
+def test_nobody_starves_whatever_arrives(
+    arrivals: list[dict[str, Any]], lane: str, kind: str, alone: bool, before: int
+) -> None:
+    play = Play(arrivals)
+    for _ in range(before):
+        play.step()
+    play.scheduler.add(unit("mine", lane=lane, kind=kind, tenant="zoe", alone=alone), play.now)
+    # Its lane has at least 1 of 21 parts, its tenant at least a quarter of that, and each turn may wait for affinity.
+    steps = 0
+    while not any(each.job == "mine" for each in play.taken):
+        play.step()
+        steps += 1
+        assert steps < 21 * 4 * 2 * (AFFINITY_SECONDS + LOOK_AHEAD), "it starves"
+
+
+@settings(max_examples=60, deadline=None)
+@given(arrivals=st.lists(others, min_size=1, max_size=4), alone=st.booleans())
+def test_what_runs_passes_the_one_whose_turn_it_is_for_a_bounded_time(
+    arrivals: list[dict[str, Any]], alone: bool
+) -> None:
+    """Its lane and tenant are behind all others', so it is its turn from the start."""
+    play = Play([values | {"lane": "standard"} for values in arrivals])
+    for _ in range(20):
+        play.step()
+    play.scheduler.served("ann", "standard", 1e6)
+    play.scheduler.served("bob", "standard", 1e6)
+    play.scheduler.served("eve", "standard", 1e6)
+    play.scheduler.add(unit("mine", lane="interactive", kind="red", tenant="zoe", alone=alone), play.now)
+    began, passed = play.now, len(play.taken)
+    while not any(each.job == "mine" for each in play.taken):
+        play.step()
+    drain = max(BUCKETS.values())
+    assert play.now - began <= AFFINITY_SECONDS + drain + 2
+    assert len(play.taken) - passed <= LOOK_AHEAD + 2 * drain
+
+
+@settings(max_examples=40, deadline=None)
+@given(arrivals=st.lists(others, min_size=1, max_size=4))
+def test_the_same_arrivals_give_the_same_choices(arrivals: list[dict[str, Any]]) -> None:
+    first, second = Play(arrivals), Play(arrivals)
+    for _ in range(60):
+        first.step()
+        second.step()
+    assert first.taken == second.taken

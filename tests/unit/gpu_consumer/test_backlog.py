@@ -1,9 +1,9 @@
 """The backlog: one job an id, counts by lane, repeats parked."""
 
 from gpu_consumer.backlog import Backlog
-from gpu_consumer.engine.protocol import Flaw
+from gpu_consumer.engine.protocol import Flaw, Picture
 from gpu_consumer.scheduler import Scheduler
-from tests.unit.gpu_consumer.work import FakeIndex, job_of, work_item
+from tests.unit.gpu_consumer.work import FakeIndex, config, job_of, work_item
 
 
 def test_a_repeat_is_parked_until_the_job_leaves() -> None:
@@ -80,3 +80,36 @@ def test_repeats_of_what_is_held_do_not_keep_others_out() -> None:
     for n in range(1, 10):
         backlog.enter(job_of(work_item("a"), index, n))
     assert backlog.pictures("standard") == 0
+
+
+def test_jobs_are_found_by_the_name_of_their_request() -> None:
+    backlog, index = Backlog(Scheduler(0.0)), FakeIndex()
+    job = job_of(work_item("a"), index)
+    backlog.enter(job)
+    assert backlog.named(b"blue/a") == [job]
+    assert backlog.named(b"red/a") == []
+    backlog.leave(job)
+    assert backlog.named(b"blue/a") == []
+    assert not backlog._named
+
+
+def test_what_is_recalled_is_told_once() -> None:
+    backlog = Backlog(Scheduler(0.0))
+    job = job_of(work_item("a"), FakeIndex())
+    changed = backlog.listen()
+    backlog.recall(job)
+    backlog.recall(job)
+    assert changed.is_set()
+    assert backlog.recalled() == [job]
+    assert backlog.recalled() == []
+
+
+def test_units_say_what_the_scheduler_needs() -> None:
+    backlog = Backlog(Scheduler(0.0))
+    made = config(batching="whole")
+    job = job_of(work_item("a", images=2, config=made), FakeIndex())
+    backlog.expected.learn(made.config_hash, 3.0)
+    job.pictures[0] = Picture("k", b"", "image/png", "png", 8, 8, 4)
+    (unit,) = job.units(backlog.expected)
+    assert (unit.n, unit.tenant, unit.kind, unit.model) == (1, "blue", made.config_hash, made.model_key)
+    assert (unit.joins, unit.alone, unit.seconds) == (False, False, 3.0)

@@ -20,7 +20,7 @@ def test_what_is_counted_is_exposed() -> None:
     metrics = GpuMetrics()
     metrics.count("settled_total", status="failed")
     metrics.set("lag_records", 4, lane="bulk", index="3")
-    metrics.observe("batch_fill_ratio", 0.5)
+    metrics.observe("batch_wait_seconds", 0.5)
     text = generate_latest(metrics.registry).decode()
     assert 'kiln_gpu_settled_total{status="failed"} 1.0' in text
     assert 'kiln_gpu_lag_records{index="3",lane="bulk"} 4.0' in text

@@ -1,9 +1,9 @@
-"""Results from what a job's batches said."""
+"""Results from what a job's pictures cost."""
 
 from datetime import timedelta
 
 from gpu_consumer import results
-from gpu_consumer.engine.protocol import DeviceInfo, Finished, Picture, Ready
+from gpu_consumer.engine.protocol import DeviceInfo, Picture, Ready, Share
 from gpu_consumer.intake import Names
 from gpu_consumer.store.outcomes import StoredArtifact
 from schemas.codec import encode
@@ -13,9 +13,9 @@ from tests.unit.gpu_consumer.work import EPOCH, work_item
 RAN_ON = results.environment(Ready(DeviceInfo("a card", "GPU-1", 1 << 30), {"torch": "2"}))
 
 
-def finished(number: int, bucket: int = 4) -> Finished:
+def share(peak: int, batch_size: int, bucket: int = 4) -> Share:
     timings = {"denoise": 2.0, "text": 0.5}
-    return Finished(number, (), (), timings, gpu_seconds=3.0, peak_vram_bytes=number, bucket=bucket)
+    return Share(timings, gpu_seconds=0.75, peak_vram_bytes=peak, batch_size=batch_size, bucket=bucket)
 
 
 def picture(n: int, bucket: int = 4) -> Picture:
@@ -25,8 +25,8 @@ def picture(n: int, bucket: int = 4) -> Picture:
 def test_a_success_says_what_was_made_and_how() -> None:
     item = work_item("a", images=2, retry_of="b", metadata={"k": "v"})
     run = results.Run(attempt=2)
-    run.add(finished(1), pictures=1, batch_size=4)
-    run.add(finished(2, bucket=2), pictures=1, batch_size=2)
+    run.add(share(1, batch_size=4))
+    run.add(share(2, batch_size=2, bucket=2))
     stored = [StoredArtifact(f"file:///{n}", "0" * 64, 10 + n) for n in range(2)]
     made = results.succeeded(item, {1: picture(1), 0: picture(0, bucket=2)}, stored, run, RAN_ON, EPOCH)
     assert parse_result(encode(made)) == made
@@ -39,7 +39,7 @@ def test_a_success_says_what_was_made_and_how() -> None:
         0.25,
         ("w",),
     )
-    assert made.gpu_seconds == 3.0 / 4 + 3.0 / 2
+    assert made.gpu_seconds == 1.5
     assert made.timings == {"denoise": 4.0, "text": 1.0}
     assert (made.batch_size, made.bucket, made.peak_vram_bytes, made.attempt) == (2, 2, 2, 2)
     assert (made.config.hash, made.environment.device_uuid) == (item.config_hash, "GPU-1")
@@ -58,3 +58,10 @@ def test_an_expiry_needs_only_names() -> None:
     made = results.expired(work_item("a").job_id, names, deadline_ms, "late", 0.5, EPOCH)
     assert parse_result(encode(made)) == made
     assert made.deadline == EPOCH + timedelta(seconds=1)
+
+
+def test_a_cancel_needs_only_names_and_says_what_was_spent() -> None:
+    names = Names(tenant="blue", request_id="a", results_partition=3, metadata={"k": "v"})
+    made = results.cancelled(work_item("a").job_id, names, "cancelled while it ran", 0.5, EPOCH)
+    assert parse_result(encode(made)) == made
+    assert (made.status, made.gpu_seconds, made.metadata) == ("cancelled", 0.5, {"k": "v"})

@@ -1,116 +1,18 @@
-"""Claiming, running and settling, without a broker: indexes that commit at once, a store in a folder."""
+"""Claiming, running and settling, without a broker."""
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from gpu_consumer import results
-from gpu_consumer.backlog import Backlog, Job
-from gpu_consumer.engine.instant import InstantEngine
-from gpu_consumer.engine.protocol import Batch, EngineDied, Finished, Flaw, Ready
-from gpu_consumer.keeper import EngineUnusable
 from gpu_consumer.ledger import Mark
-from gpu_consumer.metrics import GpuMetrics
-from gpu_consumer.outcomes import Outcomes
-from gpu_consumer.runner import Runner
-from gpu_consumer.scheduler import Scheduler
-from gpu_consumer.settings import GpuConsumerSettings
-from gpu_consumer.settle import Settler
-from gpu_consumer.store.base import StoreSettings
-from gpu_consumer.store.choice import open_store
-from gpu_consumer.store.outcomes import OutcomeStore
 from schemas.outcome import Outcome
-from schemas.result import parse_result
-from schemas.work import WorkItem
-from tests.kafka import small_catalogue
-from tests.unit.gpu_consumer.work import EPOCH, FakeIndex, FixedClock, config, job_of, work_item
-
-ME = "me"
-
-
-class Engine(InstantEngine):
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: list[list[str]] = []
-        self.before: Any = None
-
-    async def run(self, batch: Batch) -> Finished:
-        self.seen.append([item.prompt for item in batch.items])
-        if self.before is not None:
-            self.before()
-        if any(item.prompt == "poison" for item in batch.items):
-            self.die()
-            raise EngineDied("killed by a picture", running=True)
-        finished = await super().run(batch)
-        flawed = [item.key for item in batch.items if item.prompt == "blank"]
-        return Finished(
-            finished.number,
-            tuple(picture for picture in finished.pictures if picture.key not in flawed),
-            tuple(Flaw(key, "blank_output", "one colour") for key in flawed),
-            finished.timings, 1.0, 5, finished.bucket,
-        )  # fmt: skip
-
-
-class Bench:
-    """A runner and a settler over fakes."""
-
-    def __init__(self, folder: Path, **settings: Any) -> None:
-        self.clock = FixedClock()
-        self.engine = Engine()
-        self.index = FakeIndex()
-        self.metrics = GpuMetrics()
-        self.lost: list[Any] = []
-        values: dict[str, Any] = {"pool": "a", "batch_wait_seconds": 0, "claim_seconds": 60}
-        self.settings = GpuConsumerSettings(**(values | settings))
-        self.store = OutcomeStore(open_store(f"file://{folder}", StoreSettings()))
-        self.backlog = Backlog(Scheduler(self.settings.batch_wait_seconds))
-        self._tasks: set[asyncio.Task[None]] = set()
-        outcomes = Outcomes(self.store, self.settings, self.metrics)
-        self.settler = Settler(
-            self.settings, small_catalogue("t"), self.backlog, outcomes, self.metrics, self.clock,
-            incarnation=ME, spawn=self._spawn, on_void=lambda index, _: self.lost.append(index),
-        )  # fmt: skip
-        self.runner = Runner(
-            self.settings, self.engine, self.backlog, self.settler, outcomes, self.metrics, self.clock, incarnation=ME
-        )
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def idle(self) -> None:
-        """Until nothing of ours is under way and nothing can run."""
-        async with asyncio.timeout(20):
-            while self._tasks or len(self.backlog.scheduler) or any(job.running for job in self.backlog.jobs.values()):
-                assert not self.running.done() or self._tasks, self.running
-                await asyncio.sleep(0.001)
-                if self.running.done():
-                    return
-
-    def take(self, *items: WorkItem, offset: int = 0) -> list[Job]:
-        jobs = [job_of(item, self.index, offset + n) for n, item in enumerate(items)]
-        self.settler.admit(jobs)
-        return jobs
-
-    async def start(self) -> None:
-        self.settler.environment = results.environment(await self.engine.start())
-        self.running = asyncio.create_task(self.runner.run())
-
-    async def end(self) -> None:
-        self.runner.stop()
-        await self.running
-
-    def results(self) -> dict[str, Any]:
-        parsed = [parse_result(output.value) for output in self.index.outputs]
-        assert len({result.request_id for result in parsed}) == len(parsed), "one result a job"
-        return {result.request_id: result for result in parsed}
+from tests.unit.gpu_consumer.bench import ME, Bench
+from tests.unit.gpu_consumer.work import EPOCH, config, job_of, work_item
 
 
 @pytest.fixture
@@ -126,40 +28,95 @@ async def test_what_is_marked_is_finished_and_no_mark_stays(bench: Bench) -> Non
     bench.engine.before = lambda: marked.append(dict(bench.index.ledger("standard").marks))
     bench.take(*(work_item(f"job{n}") for n in range(6)))
     await bench.idle()
-    assert marked[0].keys() == set(range(6)), "short batches are marked together"
+    assert marked[0].keys() == set(range(5)), "a bucket, and one ahead"
     assert {mark.incarnation for mark in marked[0].values()} == {ME}
     ledger = bench.index.ledger("standard")
     assert (ledger.watermark, ledger.marks) == (6, {})
     assert len(bench.results()) == 6
 
 
-# case KQ-04
-async def test_only_the_batch_that_ran_is_charged_with_a_death(bench: Bench) -> None:
-    odd = config(name="odd", steps=9)
-    bench.take(work_item("poison", prompt="poison"), *(work_item(f"job{n}", config=odd) for n in range(3)))
+async def test_a_free_slot_finds_the_next_picture_there(bench: Bench) -> None:
+    bench.engine.gate.clear()
+    bench.take(*(work_item(f"job{n}") for n in range(12)))
+    await bench.until(lambda: sum(len(batch.items) for batch in bench.engine.batches) == 5)
+    assert bench.engine.seen == [[f"a job{n}" for n in range(4)]], "the fifth waits in the engine"
+    bench.engine.gate.set()
     await bench.idle()
-    found = bench.results()
-    assert (found["poison"].code, found["poison"].attempt) == ("engine_death", 4)
-    assert [found[f"job{n}"].attempt for n in range(3)] == [1, 1, 1]
-    assert bench.engine.starts == 4
+    assert len(bench.results()) == 12
 
 
-async def test_a_job_fails_as_a_whole_and_costs_no_more(bench: Bench) -> None:
-    jobs = bench.take(work_item("blank", prompt="blank", images=9), work_item("fine"))
+async def test_quick_pictures_are_claimed_for_as_long_as_a_claim_takes(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, claim_seconds=2.0, ahead_batches_max=4)  # ten pictures of 0.2 s
+    await bench.start()
+    bench.engine.gate.clear()
+    bench.take(*(work_item(f"job{n}") for n in range(50)))
+    await bench.until(lambda: sum(len(batch.items) for batch in bench.engine.batches) == 14)
+    bench.engine.gpu_seconds = 0.0
+    bench.engine.gate.set()
     await bench.idle()
-    found = bench.results()
-    assert (found["blank"].status, found["blank"].code, found["fine"].status) == ("failed", "blank_output", "succeeded")
-    assert sum(prompt == "blank" for batch in bench.engine.seen for prompt in batch) == 4, "one batch of three"
-    assert not jobs[0].running
+    assert len(bench.results()) == 50
+    assert max(len(batch.items) for batch in bench.engine.batches) <= 4 + 4 * 4, "however quick"
+    await bench.end()
 
 
-async def test_pictures_of_one_job_over_many_batches_are_one_result(bench: Bench) -> None:
+async def test_configurations_of_one_kind_share_the_slots(bench: Bench) -> None:
+    bench.engine.gate.clear()
+    bench.take(*(work_item(f"job{n}", config=config(name=f"c{n}", steps=4 + n)) for n in range(3)))
+    await bench.until(lambda: sum(map(len, bench.engine.runs)) == 3)
+    assert len({batch.config.config_hash for batch in bench.engine.batches}) == 3
+    bench.engine.gate.set()
+    await bench.idle()
+
+
+async def test_a_batch_that_runs_whole_is_waited_for(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, claim_seconds=0.1)
+    await bench.start()
+    marked: list[set[int]] = []
+    bench.engine.before = lambda: marked.append(set(bench.index.ledger("standard").marks))
+    bench.take(*(work_item(f"job{n}", config=config(batching="whole")) for n in range(6)))
+    await bench.idle()
+    assert marked[0] == {0, 1, 2, 3}
+    assert bench.engine.seen == [[f"a job{n}" for n in range(4)], ["a job4", "a job5"]]
+    await bench.end()
+
+
+async def test_short_whole_batches_are_claimed_together(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, claim_seconds=1.0)
+    await bench.start()
+    bench.engine.gate.clear()
+    bench.take(*(work_item(f"job{n}", config=config(batching="whole")) for n in range(16)))
+    await bench.until(lambda: len(bench.engine.batches) == 2)  # 0.8 s each
+    assert [len(batch.items) for batch in bench.engine.batches] == [4, 4]
+    bench.engine.gate.set()
+    await bench.idle()
+    await bench.end()
+
+
+async def test_pictures_of_one_job_over_many_slots_are_one_result(bench: Bench) -> None:
     bench.take(work_item("many", images=10))
     await bench.idle()
     (result,) = bench.results().values()
     assert [artifact.seed for artifact in result.artifacts] == list(range(7, 17))
-    assert result.gpu_seconds == pytest.approx(3.0)
-    assert len(bench.engine.seen) == 3
+    assert result.gpu_seconds == pytest.approx(2.5)
+    assert result.timings["denoise"] == pytest.approx(2.5)
+    assert result.peak_vram_bytes == 5
+
+
+async def test_what_pictures_cost_is_learned_and_told(bench: Bench) -> None:
+    made = config()
+    assert bench.backlog.expected.seconds(made) == 0.2
+    bench.take(work_item("one", tenant="red"), work_item("two"))
+    await bench.idle()
+    assert bench.backlog.expected.seconds(made) == pytest.approx(0.25)
+    assert bench.value("gpu_seconds_total", tenant="red") == pytest.approx(0.25)
+    assert bench.backlog.scheduler._shares.tenant("standard", "red") == pytest.approx(0.25)
+
+
+async def test_the_engine_s_pulses_are_metrics(bench: Bench) -> None:
+    bench.take(*(work_item(f"job{n}") for n in range(3)))
+    await bench.idle()
+    assert bench.value("pictures_total") == 3
+    assert bench.value("model_loads_total") == 1
 
 
 async def test_a_fenced_consumer_stores_a_success_and_nothing_else(bench: Bench) -> None:
@@ -215,42 +172,13 @@ async def test_a_job_that_is_unknown_here_is_held_whatever_it_did_to_others(benc
     assert bench.backlog.problems() == ["upgrade this consumer"]
 
 
-async def test_an_engine_that_ends_while_idle_is_started_again(bench: Bench) -> None:
-    bench.engine.die()
-    async with asyncio.timeout(20):
-        while bench.engine.starts < 2:  # noqa: ASYNC110 - the thing itself is that nobody tells
-            await asyncio.sleep(0.01)
-    bench.take(work_item("next"))
-    await bench.idle()
-    assert bench.results()["next"].attempt == 1
-
-
-async def test_an_expired_job_is_settled_as_such(bench: Bench) -> None:
-    bench.take(work_item("late", deadline=EPOCH - timedelta(seconds=1)))
-    await bench.idle()
-    assert bench.results()["late"].status == "expired"
-
-
-async def test_what_expires_after_it_was_marked_does_not_run(bench: Bench) -> None:
-    bench.engine.before = lambda: setattr(bench.clock, "seconds", bench.clock.seconds + 10)
-    soon = work_item("soon", config=config(steps=9), deadline=EPOCH + timedelta(seconds=5))
-    bench.take(work_item("long"), soon)
-    await bench.idle()
-    assert bench.engine.seen == [["a long"]]
-    assert {name: result.status for name, result in bench.results().items()} == {"long": "succeeded", "soon": "expired"}
-    assert bench.index.ledger("standard").watermark == 2
-
-
 async def test_an_outcome_that_appeared_since_the_job_was_taken_costs_no_run(tmp_path: Path) -> None:
     bench = Bench(tmp_path, batch_wait_seconds=5)
     await bench.start()
-    (job,) = bench.take(work_item("contested"))
-    async with asyncio.timeout(20):
-        while not bench.backlog.count("queued"):  # noqa: ASYNC110 - nobody tells
-            await asyncio.sleep(0.001)
+    (job,) = bench.take(work_item("contested", config=config(batching="whole")))
+    await bench.until(lambda: bench.backlog.count("queued"))
     assert bench.settler.environment is not None
-    assert job.work.item is not None
-    ended = results.failed(job.work.item, "blank_output", "elsewhere", results.Run(), bench.settler.environment, EPOCH)
+    ended = results.failed(job.item, "blank_output", "elsewhere", results.Run(), bench.settler.environment, EPOCH)
     bench.store.settle(Outcome(job_id=job.id, record=job.record, results_partition=1, result=ended))
     bench.clock.seconds = 6
     bench.backlog.changed()
@@ -260,9 +188,25 @@ async def test_an_outcome_that_appeared_since_the_job_was_taken_costs_no_run(tmp
     await bench.end()
 
 
-async def test_no_batch_starts_while_too_much_is_unsettled(tmp_path: Path) -> None:
+async def test_an_outcome_that_appears_while_another_picture_runs_ends_the_job(bench: Bench) -> None:
+    bench.engine.gate.clear()
+    (job,) = bench.take(work_item("contested", images=12))
+    await bench.until(lambda: sum(map(len, bench.engine.runs)) == 4)
+    assert bench.settler.environment is not None
+    ended = results.failed(job.item, "blank_output", "elsewhere", results.Run(), bench.settler.environment, EPOCH)
+    bench.store.settle(Outcome(job_id=job.id, record=job.record, results_partition=1, result=ended))
+    bench.engine.before = bench.engine.gate.clear  # one step
+    bench.engine.gate.set()
+    await bench.until(bench.results)
+    bench.engine.gate.set()
+    await bench.idle()
+    assert bench.results() == {"contested": ended}
+    assert not bench.backlog.jobs
+
+
+async def test_nothing_is_claimed_while_too_much_is_unsettled(tmp_path: Path) -> None:
     """A store that is slow must not let finished pictures pile up."""
-    bench = Bench(tmp_path, settling_max=4, claim_seconds=0)
+    bench = Bench(tmp_path, settling_max=4)
     await bench.start()
     settle, may_settle, asked = bench.store.settle, threading.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -277,46 +221,37 @@ async def test_no_batch_starts_while_too_much_is_unsettled(tmp_path: Path) -> No
     await asyncio.wait_for(asked.wait(), 20)
     for _ in range(100):
         await asyncio.sleep(0)
-    assert len(bench.engine.seen) == 1
+    assert sum(map(len, bench.engine.runs)) == 4
     may_settle.set()
     await bench.idle()
-    assert len(bench.engine.seen) == 3
     assert len(bench.results()) == 12
     await bench.end()
 
 
-async def test_long_batches_are_marked_one_by_one_for_as_long_as_they_may_run(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, claim_seconds=0.1, mark_seconds_min=0.001, mark_factor=5)
+async def test_marks_hold_for_as_long_as_what_is_inside_may_run(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, mark_seconds_min=0.001, mark_factor=5)
     await bench.start()
     marks: list[dict[int, Mark]] = []
     bench.engine.before = lambda: marks.append(dict(bench.index.ledger("standard").marks))
-    bench.take(*(work_item(f"job{n}") for n in range(6)))
+    bench.take(*(work_item(f"job{n}") for n in range(4)))
     await bench.idle()
-    assert marks[0].keys() == set(range(4))
     assert {mark.until_ms - mark.since_ms for mark in marks[0].values()} == {4000}, "4 pictures of 0.2 s, times 5"
     await bench.end()
 
 
-async def test_a_restart_is_named_while_it_lasts(bench: Bench) -> None:
-    start, may_start = bench.engine.start, asyncio.Event()
-
-    async def slow() -> Ready:
-        assert "killed by a picture" in (bench.runner.restarting or "")
-        may_start.set()
-        return await start()
-
-    bench.engine.start = slow  # type: ignore[method-assign]
-    bench.take(work_item("poison", prompt="poison"))
+async def test_a_mark_is_renewed_while_its_picture_runs(bench: Bench) -> None:
+    bench.engine.gate.clear()
+    (job,) = bench.take(work_item("long"))
+    await bench.until(lambda: bench.engine.runs)
+    marks = bench.index.ledger("standard").marks
+    first = marks[0]
+    bench.clock.seconds += 6.0
+    bench.backlog.changed()
+    await bench.until(lambda: marks[0] != first)
+    assert marks[0].until_ms == first.until_ms + 6000
+    assert marks[0].consumer_deaths == 0
+    bench.engine.gate.set()
     await bench.idle()
-    assert may_start.is_set()
-    assert bench.runner.restarting is None
-
-
-async def test_an_engine_that_dies_too_often_ends_the_runner(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, restarts_per_hour_max=2, engine_deaths_max=9)
-    await bench.start()
-    bench.take(work_item("poison", prompt="poison"))
-    await bench.idle()
-    with pytest.raises(EngineUnusable, match="2 times within an hour"):
-        await bench.running
-    assert bench.index.ledger("standard").marks[0].engine_deaths == 3
+    assert bench.runner._claims.renew_at() is None, "nothing is kept of what has ended"
+    assert bench.results()["long"].attempt == 1
+    assert not job.running

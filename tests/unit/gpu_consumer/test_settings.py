@@ -16,8 +16,10 @@ from tests.unit.gpu_consumer.work import config
 def test_every_setting_has_a_default_and_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KILN_GPU_POOL", "small")
     monkeypatch.setenv("KILN_GPU_THREADS", "3")
+    monkeypatch.setenv("KILN_GPU_LANE_WEIGHTS", '{"interactive": 8, "standard": 2, "bulk": 1}')
     settings = GpuConsumerSettings(device="cpu")
     assert settings.pool == "small"
+    assert settings.lane_weights == {"interactive": 8, "standard": 2, "bulk": 1}
     engine = settings.engine_settings()
     assert (engine.threads, engine.device, engine.cpu_memory_bytes) == (3, "cpu", settings.device_memory_bytes)
     assert GpuConsumerSettings(device="auto").engine_settings().device in ("cpu", "cuda")
@@ -29,6 +31,8 @@ def test_every_setting_has_a_default_and_comes_from_the_environment(monkeypatch:
         ({"grace_seconds": 5, "close_seconds": 5}, "close_seconds must be below grace_seconds"),
         ({"store_backoff_seconds_min": 9, "store_backoff_seconds_max": 1}, "lower it"),
         ({"run_ahead_max": 1, "backlog_max": 2000}, "lower it"),
+        ({"lane_weights": {"interactive": 1, "bulk": 1}}, "no weight for standard"),
+        ({"lane_weights": {"interactive": 1, "standard": 0, "bulk": 1}}, "greater than 0"),
         ({"batch_wait_seconds": -1}, "greater than or equal to 0"),
         ({"pool": "A pool"}, "pattern"),
     ],

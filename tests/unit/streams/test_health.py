@@ -6,6 +6,7 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
+from schemas.errors import CommandError
 from streams.health import HealthServer
 
 
@@ -76,8 +77,8 @@ async def test_metrics_are_those_of_the_given_registry(service: Service) -> None
 
 async def test_it_listens_on_the_loopback_only_and_lets_go_of_its_port(service: Service) -> None:
     port = service.server.port
-    again = HealthServer(port, live=lambda: None, ready=lambda: None, registry=service.registry)
-    with pytest.raises(OSError, match="address already in use"):
+    again = HealthServer(port, live=lambda: None, ready=lambda: None, registry=service.registry, setting="KILN_PORT")
+    with pytest.raises(CommandError, match=r"already in use.*set KILN_PORT, 0 takes a free one"):
         await again.start()
     await service.server.stop()
     await service.server.stop()

@@ -1,0 +1,98 @@
+"""What the engine said, item by item: pictures and flaws to their jobs, costs to accounts, the rest to metrics."""
+
+from collections.abc import Sequence
+
+from gpu_consumer.backlog import Backlog, Job
+from gpu_consumer.clock import Clock
+from gpu_consumer.engine.protocol import Drawn, Ended, Event, Joined, Picture, Pulse
+from gpu_consumer.gauges import PulseGauges
+from gpu_consumer.inside import Flight, Inside
+from gpu_consumer.metrics import GpuMetrics
+from gpu_consumer.settle import Settler
+
+
+class Absorber:
+    """For one task."""
+
+    def __init__(self, inside: Inside, backlog: Backlog, settler: Settler, metrics: GpuMetrics, clock: Clock) -> None:
+        self._inside = inside
+        self._backlog = backlog
+        self._settler = settler
+        self._metrics = metrics
+        self._clock = clock
+        self._gauges = PulseGauges(metrics)
+
+    def absorb(self, event: Event) -> Sequence[Job]:
+        """The jobs of which nothing runs any more. Keys that are not there any more are passed over."""
+        if isinstance(event, Pulse):
+            self._inside.pulse = event
+            self._gauges.take(event, self._clock.steady())
+        elif isinstance(event, Joined):
+            for joined in self._known(event.keys):
+                self._joined(joined)
+        elif isinstance(event, Drawn):
+            for drawn in self._known(event.keys):
+                self._inside.drawn(drawn)
+        elif isinstance(event, Ended) and (flight := self._inside.get(event.key)) is not None:
+            self._ended(flight, event)
+            return [flight.job] if not flight.job.running else []
+        return []
+
+    def lose(self, flight: Flight) -> None:
+        """It is in the engine no more, and did not end."""
+        self._inside.remove(flight)
+        self.refund(flight)
+        if self._backlog.runs(flight.job):
+            flight.job.running -= 1
+            flight.job.left = True
+
+    def refund(self, flight: Flight) -> None:
+        self._backlog.scheduler.served(flight.unit.tenant, flight.unit.lane, -flight.unit.seconds)
+
+    def _known(self, keys: Sequence[str]) -> list[Flight]:
+        return [flight for key in keys if (flight := self._inside.get(key)) is not None]
+
+    def _joined(self, flight: Flight) -> None:
+        flight.joined_at = self._clock.steady()
+        job = flight.job
+        if not job.started and job.work.item is not None:
+            job.started = True
+            wait = max(0.0, (self._clock.now() - job.work.item.accepted_at).total_seconds())
+            job.run.timings["wait"] = wait
+            self._metrics.observe("job_wait_seconds", wait, lane=job.lane)
+
+    def _ended(self, flight: Flight, event: Ended) -> None:
+        self._inside.remove(flight)
+        self._book(flight, event)
+        job = flight.job
+        if not self._backlog.runs(job):
+            return  # another record of the job was settled meanwhile
+        job.running -= 1
+        if isinstance(event.outcome, Picture):
+            job.pictures[flight.unit.n] = event.outcome
+        elif event.outcome is not None:
+            job.flaw = job.flaw or event.outcome
+        else:
+            job.left = True
+        if job.decided or not job.left or job.running or job.index.void:
+            self._settler.end(job)
+        else:  # it left without a reason of its own
+            self._backlog.scheduler.discard(job.id)
+            self._settler.place(job)
+
+    def _book(self, flight: Flight, event: Ended) -> None:
+        share, unit = event.share, flight.unit
+        flight.job.run.add(share)
+        self._backlog.scheduler.served(unit.tenant, unit.lane, share.gpu_seconds - unit.seconds)
+        self._metrics.count("gpu_seconds_total", share.gpu_seconds, tenant=unit.tenant)
+        if event.outcome is None:
+            return
+        self._metrics.count("pictures_total")
+        self._metrics.set("peak_vram_bytes", share.peak_vram_bytes)
+        for stage, seconds in share.timings.items():
+            self._metrics.observe("stage_seconds", seconds, stage=stage)
+        if flight.joined_at is not None:
+            self._metrics.observe("run_seconds", self._clock.steady() - flight.joined_at, lane=unit.lane)
+        if isinstance(event.outcome, Picture):
+            self._backlog.expected.learn(unit.config_hash, share.gpu_seconds)
+            self._settler.model_available(unit.model)

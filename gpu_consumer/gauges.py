@@ -1,0 +1,34 @@
+"""An engine's pulses as metrics."""
+
+from gpu_consumer.engine.protocol import Pulse
+from gpu_consumer.metrics import GpuMetrics
+
+
+class PulseGauges:
+    """What a pulse says holds until the next one. Times are seconds of one steady clock."""
+
+    def __init__(self, metrics: GpuMetrics) -> None:
+        self._metrics = metrics
+        self._last: Pulse | None = None
+        self._at = 0.0
+
+    def take(self, pulse: Pulse, now: float) -> None:
+        last, metrics = self._last, self._metrics
+        if last is not None and last.slots:
+            seconds = max(0.0, now - self._at)
+            metrics.count("slot_seconds_total", seconds * last.fill, state="filled")
+            metrics.count("slot_seconds_total", seconds * max(0, last.slots - last.fill), state="empty")
+        if last is not None and (loaded := set(pulse.models) - set(last.models)):
+            metrics.count("model_loads_total", len(loaded))
+        before = last.steps if last is not None and last.steps <= pulse.steps else 0  # an engine of its own counts anew
+        metrics.count("steps_total", pulse.steps - before)
+        if pulse.step_seconds is not None:
+            metrics.set("step_seconds", pulse.step_seconds)
+        memory = pulse.memory
+        metrics.set("memory_bytes", memory.allocated, kind="allocated")
+        metrics.set("memory_bytes", memory.reserved, kind="reserved")
+        metrics.set("memory_bytes", memory.predicted, kind="predicted")
+        metrics.set("memory_bytes", memory.free, kind="free")
+        fragmented = 1 - memory.allocated / memory.reserved if memory.reserved else 0.0
+        metrics.set("memory_fragmentation_ratio", max(0.0, fragmented))
+        self._last, self._at = pulse, now

@@ -1,0 +1,92 @@
+"""A runner and a settler over fakes: indexes that commit at once, a store in a folder, an engine that is told."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+from gpu_consumer import results
+from gpu_consumer.backlog import Backlog, Job
+from gpu_consumer.metrics import GpuMetrics
+from gpu_consumer.outcomes import Outcomes
+from gpu_consumer.runner import Runner
+from gpu_consumer.scheduler import Scheduler
+from gpu_consumer.settings import GpuConsumerSettings
+from gpu_consumer.settle import Settler
+from gpu_consumer.store.base import StoreSettings
+from gpu_consumer.store.choice import open_store
+from gpu_consumer.store.outcomes import OutcomeStore
+from schemas.result import parse_result
+from schemas.work import WorkItem
+from tests.kafka import small_catalogue
+from tests.scripted import ScriptedEngine
+from tests.unit.gpu_consumer.work import FakeIndex, FixedClock, job_of
+
+ME = "me"
+
+
+class Bench:
+    """A runner and a settler over fakes."""
+
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        self.clock = FixedClock()
+        self.engine = ScriptedEngine()
+        self.index = FakeIndex()
+        self.metrics = GpuMetrics()
+        self.lost: list[Any] = []
+        self.cancelled: set[bytes | None] = set()
+        values: dict[str, Any] = {"pool": "a", "batch_wait_seconds": 0, "claim_seconds": 0}
+        self.settings = GpuConsumerSettings(**(values | settings))
+        self.store = OutcomeStore(open_store(f"file://{folder}", StoreSettings()))
+        self.backlog = Backlog(Scheduler(self.settings.batch_wait_seconds))
+        self._tasks: set[asyncio.Task[None]] = set()
+        outcomes = Outcomes(self.store, self.settings, self.metrics)
+        outcomes.on_answer = self.backlog.changed
+        self.settler = Settler(
+            self.settings, small_catalogue("t"), self.backlog, outcomes, self.metrics, self.clock,
+            incarnation=ME, spawn=self._spawn, on_void=lambda index, _: self.lost.append(index),
+            is_cancelled=lambda job: job.name in self.cancelled,
+        )  # fmt: skip
+        self.runner = Runner(
+            self.settings, self.engine, self.backlog, self.settler, outcomes, self.metrics, self.clock, incarnation=ME
+        )
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def idle(self) -> None:
+        """Until nothing of ours is under way and nothing can run."""
+        async with asyncio.timeout(20):
+            while self._tasks or any(job.phase != "held" for job in self.backlog.jobs.values()):
+                await asyncio.sleep(0.001)
+                if self.running.done():
+                    return
+        self.backlog.scheduler.check_integrity()
+
+    def take(self, *items: WorkItem, offset: int = 0) -> list[Job]:
+        jobs = [job_of(item, self.index, offset + n) for n, item in enumerate(items)]
+        self.settler.admit(jobs)
+        return jobs
+
+    async def start(self) -> None:
+        self.settler.environment = results.environment(await self.engine.start())
+        self.running = asyncio.create_task(self.runner.run())
+
+    async def end(self) -> None:
+        self.runner.stop()
+        await self.running
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        async with asyncio.timeout(20):
+            while not condition():  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0.001)
+
+    def value(self, name: str, **labels: str) -> float:
+        return self.metrics.registry.get_sample_value(f"kiln_gpu_{name}", labels) or 0.0
+
+    def results(self) -> dict[str, Any]:
+        parsed = [parse_result(output.value) for output in self.index.outputs]
+        assert len({result.request_id for result in parsed}) == len(parsed), "one result a job"
+        return {result.request_id: result for result in parsed}

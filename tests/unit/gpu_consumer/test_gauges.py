@@ -1,0 +1,32 @@
+"""Pulses as metrics."""
+
+from gpu_consumer.engine.protocol import MemoryReading, Pulse
+from gpu_consumer.gauges import PulseGauges
+from gpu_consumer.metrics import GpuMetrics
+
+
+def test_batch_fill_is_weighted_by_time() -> None:
+    metrics = GpuMetrics()
+    gauges = PulseGauges(metrics)
+    value = metrics.registry.get_sample_value
+    gauges.take(Pulse("step", "red", slots=4, fill=4, steps=10, models=("m",)), now=1.0)
+    gauges.take(Pulse("step", "red", slots=4, fill=1, steps=15, step_seconds=0.2, models=("m", "n")), now=4.0)
+    gauges.take(Pulse("nothing", steps=16, models=("m", "n")), now=5.0)
+    gauges.take(Pulse("nothing", steps=2, models=("m",)), now=9.0)  # another engine
+    assert value("kiln_gpu_slot_seconds_total", {"state": "filled"}) == 3.0 * 4 + 1.0 * 1
+    assert value("kiln_gpu_slot_seconds_total", {"state": "empty"}) == 1.0 * 3
+    assert value("kiln_gpu_steps_total") == 16 + 2
+    assert value("kiln_gpu_step_seconds") == 0.2
+    assert value("kiln_gpu_model_loads_total") == 1
+
+
+def test_memory_and_how_broken_up_it_is() -> None:
+    metrics = GpuMetrics()
+    gauges = PulseGauges(metrics)
+    gauges.take(Pulse("nothing", memory=MemoryReading(allocated=3, reserved=4, predicted=5, free=6)), now=0.0)
+    value = metrics.registry.get_sample_value
+    kinds = ("allocated", "reserved", "predicted", "free")
+    assert [value("kiln_gpu_memory_bytes", {"kind": kind}) for kind in kinds] == [3, 4, 5, 6]
+    assert value("kiln_gpu_memory_fragmentation_ratio") == 0.25
+    gauges.take(Pulse("nothing"), now=1.0)
+    assert value("kiln_gpu_memory_fragmentation_ratio") == 0.0

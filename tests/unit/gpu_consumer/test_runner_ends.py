@@ -1,0 +1,280 @@
+"""How a run ends other than well: flaws, deaths, cancels, deadlines, missing models, a drain."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from gpu_consumer.engine.protocol import EngineDied, Ready
+from gpu_consumer.keeper import EngineUnusable
+from tests.unit.gpu_consumer.bench import Bench
+from tests.unit.gpu_consumer.work import EPOCH, config, work_item
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    made = Bench(tmp_path)
+    await made.start()
+    yield made
+    await made.end()
+
+
+async def test_a_job_fails_as_a_whole_and_costs_no_more(bench: Bench) -> None:
+    jobs = bench.take(work_item("blank", prompt="blank", images=9), work_item("fine"))
+    await bench.idle()
+    found = bench.results()
+    assert (found["blank"].status, found["blank"].code, found["fine"].status) == ("failed", "blank_output", "succeeded")
+    assert sum(prompt == "blank" for run in bench.engine.seen for prompt in run) < 9
+    assert not jobs[0].running
+
+
+# Deaths.
+
+
+# case KQ-04
+async def test_what_had_a_slot_is_charged_with_a_death_and_nothing_else(bench: Bench) -> None:
+    bench.take(work_item("poison", prompt="poison", deadline=EPOCH + timedelta(minutes=1)))
+    bench.take(*(work_item(f"job{n}") for n in range(7)), offset=1)
+    await bench.idle()
+    found = bench.results()
+    assert (found["poison"].code, found["poison"].attempt) == ("engine_death", 4)
+    assert bench.engine.starts == 4, "a job that kills engines does not do so a fourth time"
+    deaths = [found[f"job{n}"].attempt for n in range(7)]
+    beside = sum(len(run) for run in bench.engine.runs if any(item.prompt == "poison" for item in run)) - 3
+    assert sorted(deaths) == [1] * (7 - beside) + [2] * beside
+    assert beside <= 3, "what was sent ahead had no slot, and then it was alone"
+    assert {result.status for name, result in found.items() if name != "poison"} == {"succeeded"}
+
+
+# case KQ-04
+async def test_from_its_second_run_on_it_is_alone(bench: Bench) -> None:
+    bench.engine.gate.clear()
+    bench.take(work_item("poison", prompt="poison"), *(work_item(f"job{n}") for n in range(3)))
+    await bench.until(lambda: bench.engine.runs)
+    bench.engine.gate.set()
+    await bench.idle()
+    with_it = [run for run in bench.engine.seen if "poison" in run]
+    assert [len(run) for run in with_it] == [4, 1, 1]
+
+
+async def test_a_death_while_a_claim_is_under_way_charges_nothing_of_it(bench: Bench) -> None:
+    write, may_write, asked = bench.index.write, asyncio.Event(), asyncio.Event()
+
+    async def slow(changes: object) -> None:
+        asked.set()
+        await may_write.wait()
+        await write(changes)  # type: ignore[arg-type]
+
+    bench.index.write = slow  # type: ignore[method-assign]
+    bench.take(work_item("innocent"))
+    await asyncio.wait_for(asked.wait(), 20)
+    bench.engine.die()
+    may_write.set()
+    await bench.idle()
+    assert bench.results()["innocent"].attempt == 1
+
+
+async def test_a_death_that_is_heard_when_sending_is_one_death(bench: Bench) -> None:
+    submit = bench.engine.submit
+
+    async def dead(batch: object) -> None:
+        bench.engine.submit = submit  # type: ignore[method-assign]
+        bench.engine.die()
+        raise EngineDied("gone")
+
+    bench.engine.submit = dead  # type: ignore[method-assign]
+    bench.take(work_item("innocent"))
+    await bench.idle()
+    assert (bench.results()["innocent"].attempt, bench.engine.starts) == (1, 2)
+
+
+async def test_an_engine_that_ends_while_idle_is_started_again(bench: Bench) -> None:
+    bench.engine.die()
+    await bench.until(lambda: bench.engine.starts == 2)
+    bench.take(work_item("next"))
+    await bench.idle()
+    assert bench.results()["next"].attempt == 1
+
+
+async def test_a_restart_is_named_while_it_lasts(bench: Bench) -> None:
+    start, may_start = bench.engine.start, asyncio.Event()
+
+    async def slow() -> Ready:
+        assert "killed by a picture" in (bench.runner.restarting or "")
+        may_start.set()
+        return await start()
+
+    bench.engine.start = slow  # type: ignore[method-assign]
+    bench.take(work_item("poison", prompt="poison"))
+    await bench.idle()
+    assert may_start.is_set()
+    assert bench.runner.restarting is None
+    assert bench.value("start_seconds", stage="warm") == 0.5
+
+
+async def test_an_engine_that_dies_too_often_ends_the_runner(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, restarts_per_hour_max=2, engine_deaths_max=9)
+    await bench.start()
+    bench.take(work_item("poison", prompt="poison"))
+    with pytest.raises(EngineUnusable, match="2 times within an hour"):
+        await asyncio.wait_for(bench.running, 20)
+    assert bench.index.ledger("standard").marks[0].engine_deaths == 3
+
+
+async def test_a_death_after_the_marks_were_handed_back_counts_all_the_same(bench: Bench) -> None:
+    bench.engine.gate.clear()
+    bench.take(work_item("poison", prompt="poison"))
+    await bench.until(lambda: bench.engine.runs)
+    bench.index.ledger("standard").marks.clear()  # as a drain does whose grace is over
+    bench.runner.stop()
+    bench.engine.gate.set()
+    await asyncio.wait_for(bench.running, 20)
+    assert bench.index.ledger("standard").marks[0].engine_deaths == 1
+    assert bench.engine.starts == 1, "nobody needs it any more"
+
+
+# Cancels and deadlines.
+
+
+async def test_a_cancelled_job_leaves_the_queue_at_once(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, batch_wait_seconds=60)
+    await bench.start()
+    (job,) = bench.take(work_item("queued", config=config(batching="whole")))
+    await bench.until(lambda: bench.backlog.count("queued"))
+    bench.settler.cancel(job)
+    await bench.idle()
+    result = bench.results()["queued"]
+    assert (result.status, result.message, result.gpu_seconds) == ("cancelled", "cancelled before it ran", 0.0)
+    assert bench.engine.seen == []
+    await bench.end()
+
+
+async def test_a_cancelled_job_leaves_the_engine_at_its_next_step(bench: Bench) -> None:
+    bench.engine.gate.clear()
+    job, _ = bench.take(work_item("running", images=2), work_item("other"))
+    await bench.until(lambda: sum(map(len, bench.engine.runs)) == 3)
+    bench.settler.cancel(job)
+    await bench.until(bench.results)
+    result = bench.results()["running"]
+    assert (result.status, result.message) == ("cancelled", "cancelled while it ran")
+    assert result.gpu_seconds == pytest.approx(0.25), "two times half of it"
+    bench.engine.gate.set()
+    await bench.idle()
+    assert bench.results()["other"].status == "succeeded"
+    assert sorted(bench.engine.left) == [f"{job.id}/{n}" for n in range(2)]
+
+
+async def test_a_cancel_takes_the_pictures_that_still_wait_too(bench: Bench) -> None:
+    bench.engine.gate.clear()
+    (job,) = bench.take(work_item("many", images=20))
+    await bench.until(lambda: sum(map(len, bench.engine.runs)) == 4)
+    bench.settler.cancel(job)
+    bench.settler.cancel(job)
+    await bench.until(bench.results)
+    assert len(bench.backlog.scheduler) == 0
+    assert sum(map(len, bench.engine.runs)) == 4
+    assert bench.index.ledger("standard").watermark == 1
+
+
+async def test_a_picture_that_is_made_before_its_cancel_is_heard_wins(bench: Bench) -> None:
+    (job,) = bench.take(work_item("made"))
+    bench.engine.before = lambda: bench.settler.cancel(job)
+    leave = bench.engine.leave
+
+    async def too_late(keys: object) -> None:
+        """It has ended: nothing to leave."""
+
+    bench.engine.leave = too_late  # type: ignore[method-assign]
+    await bench.idle()
+    bench.engine.leave = leave  # type: ignore[method-assign]
+    assert bench.results()["made"].status == "succeeded"
+
+
+async def test_a_cancel_that_was_known_before_the_job_was_taken_costs_no_run(bench: Bench) -> None:
+    bench.cancelled.add(b"blue/known")
+    bench.take(work_item("known"), work_item("other"))
+    await bench.idle()
+    assert {name: result.status for name, result in bench.results().items()} == {
+        "known": "cancelled",
+        "other": "succeeded",
+    }
+    assert bench.engine.seen == [["a other"]]
+
+
+async def test_a_held_job_that_is_cancelled_ends(bench: Bench) -> None:
+    bench.engine.missing = {"tiny"}
+    (job,) = bench.take(work_item("held"))
+    await bench.until(lambda: bench.backlog.count("held"))
+    bench.settler.cancel(job)
+    await bench.idle()
+    assert bench.results()["held"].status == "cancelled"
+
+
+async def test_an_expired_job_is_settled_as_such(bench: Bench) -> None:
+    bench.take(work_item("late", deadline=EPOCH - timedelta(seconds=1)))
+    await bench.idle()
+    assert bench.results()["late"].status == "expired"
+
+
+async def test_a_deadline_reaches_what_runs(bench: Bench) -> None:
+    bench.engine.gate.clear()
+    bench.take(work_item("slow", deadline=EPOCH + timedelta(seconds=5)), work_item("other"))
+    await bench.until(lambda: sum(map(len, bench.engine.runs)) == 2)
+    bench.clock.seconds = 5.0
+    bench.backlog.changed()
+    await bench.until(bench.results)
+    result = bench.results()["slow"]
+    assert (result.status, result.message) == ("expired", "the deadline passed while the job ran")
+    assert result.gpu_seconds == pytest.approx(0.125)
+    bench.engine.gate.set()
+    await bench.idle()
+    assert bench.results()["other"].status == "succeeded"
+
+
+async def test_what_expires_while_it_is_claimed_does_not_run(bench: Bench) -> None:
+    lookup = bench.store.lookup
+
+    def slow(job_id: str) -> object:
+        if bench.backlog.jobs[job_id].running:
+            bench.clock.seconds = 10.0
+        return lookup(job_id)
+
+    bench.store.lookup = slow  # type: ignore[method-assign]
+    bench.take(work_item("soon", deadline=EPOCH + timedelta(seconds=5)))
+    await bench.idle()
+    assert bench.engine.seen == []
+    assert bench.results()["soon"].status == "expired"
+    assert bench.index.ledger("standard").watermark == 1
+
+
+# Others.
+
+
+async def test_a_model_that_is_missing_holds_its_jobs_without_asking_for_each(bench: Bench) -> None:
+    bench.engine.missing = {"tiny"}
+    bench.take(*(work_item(f"job{n}") for n in range(20)))
+    await bench.until(lambda: bench.backlog.count("held") == 20)
+    assert sum(len(batch.items) for batch in bench.engine.batches) == 5
+    assert not bench.index.ledger("standard").marks, "what is held has no slot"
+    assert set(bench.backlog.problems()) == {"there is no tiny"}
+    bench.engine.missing = set()
+    bench.clock.seconds = 61.0
+    for job_id in bench.backlog.scheduler.expired(bench.clock.steady()):
+        bench.settler.due(job_id)
+    await bench.idle()
+    assert len(bench.results()) == 20
+
+
+async def test_a_drain_ends_what_has_a_slot_and_hands_back_the_rest(bench: Bench) -> None:
+    bench.engine.gate.clear()
+    bench.take(*(work_item(f"job{n}") for n in range(12)))
+    await bench.until(lambda: sum(len(batch.items) for batch in bench.engine.batches) == 5)
+    bench.runner.stop()
+    await bench.until(lambda: bench.engine.left)
+    bench.engine.gate.set()
+    await asyncio.wait_for(bench.running, 20)
+    await bench.until(lambda: len(bench.results()) == 4)
+    assert sum(map(len, bench.engine.runs)) == 4
+    assert len(bench.backlog.scheduler) == 8
