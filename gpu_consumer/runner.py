@@ -107,7 +107,7 @@ class Runner:
             return
         if not self._stopping and self._outcomes.waiting_for is None:
             self._dispatcher.choose()
-        self._metrics.set("in_flight_pictures", len(self._inside))
+        self._metrics.set("in_flight_jobs", len(self.running))
 
     async def _wait(self) -> None:
         """Until something happened, or is due."""

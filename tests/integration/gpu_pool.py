@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -11,10 +11,11 @@ from uuid import NAMESPACE_URL, uuid5
 
 from aiokafka import TopicPartition
 
+from gpu_consumer import results
 from gpu_consumer.consumer import GpuConsumer
 from gpu_consumer.engine import protocol
-from gpu_consumer.engine.instant import InstantEngine
-from gpu_consumer.engine.protocol import Batch, EngineDied, Finished, Ready
+from gpu_consumer.engine.protocol import DeviceInfo, Ready
+from gpu_consumer.ledger import Ledger
 from gpu_consumer.metrics import GpuMetrics
 from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.store.base import StoreSettings
@@ -22,6 +23,8 @@ from gpu_consumer.store.choice import open_store
 from gpu_consumer.store.outcomes import OutcomeStore
 from schemas.codec import encode
 from schemas.config import GenerationConfig
+from schemas.names import request_name
+from schemas.outcome import Outcome, WorkRecord
 from schemas.request import LANES, Lane
 from schemas.result import parse_result
 from schemas.topics import Catalogue
@@ -31,6 +34,7 @@ from streams.kafka.lag import group_lag
 from streams.kafka.log import Record, read_log
 from streams.kafka.settings import KafkaSettings
 from tests.kafka import POOL
+from tests.scripted import ScriptedEngine
 
 PATIENCE_SECONDS = 60.0
 E = TypeVar("E", bound=protocol.Engine)
@@ -65,29 +69,6 @@ def work_item(name: str, **changes: Any) -> WorkItem:
         "deadline": now + timedelta(hours=1), "results_partition": 1, "price_gpu_seconds": 0.2, "accepted_at": now,
     }  # fmt: skip
     return WorkItem(**(values | changes))
-
-
-@dataclass
-class Engine(InstantEngine):
-    """Remembers what it ran; a prompt that begins with `poison` kills it; it can be made to wait."""
-
-    batches_run: list[Batch] = field(default_factory=list)
-    gate: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def __post_init__(self) -> None:
-        super().__init__()
-        self.gate.set()
-
-    async def run(self, batch: Batch) -> Finished:
-        self.batches_run.append(batch)
-        await self.gate.wait()
-        if any(item.prompt.startswith("poison") for item in batch.items):
-            self.die()
-            raise EngineDied("killed by a picture", running=True)
-        return await super().run(batch)
-
-    def runs_of(self, item: WorkItem) -> int:
-        return sum(each.key.startswith(item.job_id) for batch in self.batches_run for each in batch.items)
 
 
 @dataclass
@@ -140,17 +121,23 @@ class GpuPool:
         finally:
             await producer.stop()
 
+    async def cancel(self, *items: WorkItem) -> None:
+        """As a client does."""
+        names = [request_name(item.tenant, item.request_id) for item in items]
+        await self.produce_raw([(self.catalogue.cancels, 0, name, b"{}", ()) for name in names])
+
     @asynccontextmanager
     async def consumer(
-        self, engine: Engine | None = None, *, store: OutcomeStore | None = None, **settings: Any
-    ) -> AsyncIterator[Running[Engine]]:
+        self, engine: ScriptedEngine | None = None, *, store: OutcomeStore | None = None, **settings: Any
+    ) -> AsyncIterator[Running[ScriptedEngine]]:
         """Starts it, and drains it in the end if the test did not."""
-        made = engine or Engine()
+        made = engine or ScriptedEngine()
         async with self.consumer_over(made, await made.start(), store=store, **settings) as running:
             try:
                 yield running
             finally:
                 made.gate.set()
+        await made.stop()
 
     @asynccontextmanager
     async def consumer_over(
@@ -202,3 +189,17 @@ class GpuPool:
             return await self.lag() == 0
 
         await eventually(done, "lag 0")
+
+
+def foreign_outcome(pool: GpuPool, item: WorkItem, offset: int) -> Outcome:
+    """How another consumer may have ended the record at this offset of partition 0: as no engine here would."""
+    ran_on = results.environment(Ready(DeviceInfo("another card", "", 0), {}))
+    result = results.failed(item, "blank_output", "stored by another", results.Run(), ran_on, datetime.now(UTC))
+    record = WorkRecord(topic=pool.work(item.lane), partition=0, offset=offset)
+    return Outcome(job_id=item.job_id, record=record, results_partition=item.results_partition, result=result)
+
+
+async def ledger_of(pool: GpuPool, partition: int, lane: str = "standard") -> Ledger:
+    records = await pool.read(pool.catalogue.ledger(POOL), 4)
+    mine = [record.value for record in records if record.partition == partition and record.key == lane.encode()]
+    return Ledger.decode(mine[-1] or b"")

@@ -57,21 +57,41 @@ def of_request(results: list[Any], name: str) -> Any:
     return result
 
 
-async def test_alone_and_in_a_full_batch_it_is_the_same_picture(
-    pool: GpuPool, engine: tuple[EngineProcess, Ready], config: GenerationConfig
+async def test_alone_and_among_others_it_is_the_same_picture(
+    pool: GpuPool, engine: tuple[EngineProcess, Ready], config: GenerationConfig, models: Path
 ) -> None:
-    alone, last = (work_item(name, config=config, prompt=PROMPT, seed=11) for name in ("alone", "last"))
-    others = [work_item(f"boat{n}", config=config, seed=n) for n in range(config.bucket - 1)]
+    """Its neighbours take other numbers of steps, so that it joins while they run, and they leave while it does."""
+    alone, late = (work_item(name, config=config, prompt=PROMPT, seed=11) for name in ("alone", "late"))
+    kinds = [tiny_config(models, pool=POOL, name=f"steps{steps}", steps=steps) for steps in (3, 5, 7)]
+    others = [work_item(f"boat{n}", config=kinds[n % 3], seed=n) for n in range(3 * config.bucket)]
+    half = len(others) // 2
+    async with pool.consumer_over(*engine):
+        await pool.produce([alone], partition=0)
+        await pool.wait_for_results(1)
+        await pool.produce([*others[:half], late, *others[half:]], partition=0)
+        results = await pool.wait_for_results(2 + len(others))
+    assert of_request(results, "alone").batch_size == 1
+    assert of_request(results, "late").batch_size > 1
+    (first,), (second,) = of_request(results, "alone").artifacts, of_request(results, "late").artifacts
+    assert first.sha256 == second.sha256
+    assert len({artifact.sha256 for result in results for artifact in result.artifacts}) == 1 + len(others)
+    assert digest_of(first.uri) == digest_of(second.uri) == first.sha256
+
+
+async def test_alone_and_in_a_full_batch_it_is_the_same_picture(
+    pool: GpuPool, engine: tuple[EngineProcess, Ready], models: Path
+) -> None:
+    whole = tiny_config(models, pool=POOL, name="whole", batching="whole")
+    alone, last = (work_item(name, config=whole, prompt=PROMPT, seed=11) for name in ("alone", "last"))
+    others = [work_item(f"boat{n}", config=whole, seed=n) for n in range(whole.bucket - 1)]
     async with pool.consumer_over(*engine, batch_wait_seconds=1.0):
         await pool.produce([alone], partition=0)
         await pool.wait_for_results(1)
         await pool.produce([*others, last], partition=0)
-        results = await pool.wait_for_results(1 + config.bucket)
-    assert (of_request(results, "alone").batch_size, of_request(results, "last").batch_size) == (1, config.bucket)
+        results = await pool.wait_for_results(1 + whole.bucket)
+    assert (of_request(results, "alone").batch_size, of_request(results, "last").batch_size) == (1, whole.bucket)
     (first,), (second,) = of_request(results, "alone").artifacts, of_request(results, "last").artifacts
     assert first.sha256 == second.sha256
-    assert len({artifact.sha256 for result in results for artifact in result.artifacts}) == config.bucket
-    assert digest_of(first.uri) == digest_of(second.uri) == first.sha256
 
 
 @pytest.mark.timeout(1000)  # the first time the server is built

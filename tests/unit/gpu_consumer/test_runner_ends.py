@@ -9,6 +9,7 @@ import pytest
 
 from gpu_consumer.engine.protocol import EngineDied, Ready
 from gpu_consumer.keeper import EngineUnusable
+from schemas.outcome import Outcome
 from tests.unit.gpu_consumer.bench import Bench
 from tests.unit.gpu_consumer.work import EPOCH, config, work_item
 
@@ -236,7 +237,7 @@ async def test_a_deadline_reaches_what_runs(bench: Bench) -> None:
 async def test_what_expires_while_it_is_claimed_does_not_run(bench: Bench) -> None:
     lookup = bench.store.lookup
 
-    def slow(job_id: str) -> object:
+    def slow(job_id: str) -> Outcome | None:
         if bench.backlog.jobs[job_id].running:
             bench.clock.seconds = 10.0
         return lookup(job_id)

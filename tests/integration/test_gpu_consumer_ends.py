@@ -1,0 +1,123 @@
+"""How a GPU consumer ends: drained, or because nothing moves."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from gpu_consumer.watch import NoProgress
+from schemas.codec import encode
+from schemas.topics import Catalogue
+from streams.kafka.settings import KafkaSettings
+from tests.integration.gpu_pool import GpuPool, Running, eventually, ledger_of, work_item
+from tests.scripted import ScriptedEngine
+
+
+@pytest.fixture
+def pool(kafka: KafkaSettings, catalogue: Catalogue, tmp_path: Path) -> GpuPool:
+    return GpuPool(kafka, catalogue, tmp_path / "store")
+
+
+# case KEDA-11
+# case GPU-16
+async def test_a_drain_finishes_what_runs_and_hands_back_the_rest(pool: GpuPool) -> None:
+    engine = ScriptedEngine()
+    engine.gate.clear()
+    items = [work_item(f"job{n}") for n in range(12)]
+    await pool.produce(items, partition=0)
+    async with pool.consumer(engine) as first:
+        await eventually(lambda: sum(len(batch.items) for batch in engine.batches) == 5, "a bucket, and one ahead")
+        first.stop.set()
+        await eventually(lambda: len(engine.left) == 1, "what has no slot leaves")
+        assert first.consumer.ready() == "draining"
+        engine.gate.set()
+        await first.task
+    assert sum(map(len, engine.runs)) == 4
+    assert len(await pool.results()) == 4
+    ledger = await ledger_of(pool, 0)
+    assert not ledger.marks
+    async with pool.consumer() as second:
+        await pool.wait_for_results(12)
+        await pool.wait_until_done()
+        assert [engine.runs_of(item.job_id) + second.engine.runs_of(item.job_id) for item in items] == [1] * 12
+
+
+async def test_a_drain_does_not_wait_beyond_its_grace(pool: GpuPool) -> None:
+    engine, item = ScriptedEngine(), work_item("endless")
+    engine.gate.clear()
+    await pool.produce([item], partition=0)
+    async with pool.consumer(engine, grace_seconds=2, close_seconds=1) as first:
+        await eventually(lambda: engine.runs_of(item.job_id) == 1, "it runs")
+        async with asyncio.timeout(15):
+            await first.drain()
+    assert not (await ledger_of(pool, 0)).marks, "handed back: the next owner starts at once and counts no death"
+    async with pool.consumer() as second:
+        await pool.wait_for_results(1)
+        assert second.engine.runs_of(item.job_id) == 1
+
+
+async def end_fetching(running: Running[ScriptedEngine]) -> None:
+    """The client's own task ends without a word. What it had asked for is still delivered."""
+    fetcher = running.consumer._fetcher._consumer._fetcher
+    fetcher._fetch_task.cancel()
+    await asyncio.wait({fetcher._fetch_task, *fetcher._pending_tasks})
+
+
+# case AIO-04
+async def test_a_client_whose_fetching_has_died_ends_the_process(pool: GpuPool) -> None:
+    async with pool.consumer(progress_timeout_seconds=4) as running:
+        await eventually(lambda: running.consumer._owner.all_open and running.consumer.ready() is None, "open")
+        await eventually(lambda: bool(running.consumer._fetcher._consumer.assignment()), "assigned")
+        await end_fetching(running)
+        await pool.produce([work_item("lost")], partition=0)
+        with pytest.raises(ExceptionGroup) as died:
+            await running.task
+        assert died.group_contains(NoProgress)
+        assert "nothing moved" in (running.consumer.live() or "")
+    async with pool.consumer():
+        await pool.wait_for_results(1)
+
+
+async def hold_one(pool: GpuPool, running: Running[ScriptedEngine]) -> None:
+    """A job that this consumer cannot run, and that waits for an upgrade."""
+    newer = work_item("newer")
+    value = json.dumps(json.loads(encode(newer)) | {"schema_version": 2}).encode()
+    await pool.produce_raw([(pool.work(), 0, newer.job_id.encode(), value, newer.headers())])
+    await eventually(lambda: running.consumer._backlog.count("held") == 1, "held")
+
+
+# case AIO-04
+async def test_a_job_that_is_held_does_not_hide_a_client_that_has_died(pool: GpuPool) -> None:
+    async with pool.consumer(progress_timeout_seconds=4) as running:
+        await hold_one(pool, running)
+        await end_fetching(running)
+        await pool.produce([work_item("lost")], partition=0)
+        with pytest.raises(ExceptionGroup) as died:
+            await asyncio.wait_for(running.task, 60)
+        assert died.group_contains(NoProgress)
+
+
+async def test_a_held_job_and_what_it_keeps_from_being_taken_are_a_named_wait(pool: GpuPool) -> None:
+    async with pool.consumer(progress_timeout_seconds=4, run_ahead_max=4) as running:
+        await hold_one(pool, running)
+        await pool.produce([work_item(f"job{n}") for n in range(8)], partition=0)
+        await pool.wait_for_results(3)
+        await asyncio.sleep(7)  # beyond the time-out: the thing itself is that time passes
+        assert running.consumer.live() is None
+        assert not running.task.done()
+        assert running.count("lag_records", lane="standard", index="0") == 9, "what is taken is not finished"
+
+
+# case AIO-02
+async def test_a_consumer_that_its_group_has_dropped_for_good_ends(pool: GpuPool) -> None:
+    async with pool.consumer(progress_timeout_seconds=4) as first:
+        await eventually(lambda: len(list(first.consumer._owner.open)) == 4, "open")
+        coordinator = first.consumer._fetcher._consumer._coordinator
+        coordinator._coordination_task.cancel()
+        await coordinator._stop_heartbeat_task()
+        async with pool.consumer() as second:
+            await eventually(lambda: len(list(second.consumer._owner.open)) == 4, "the other one took over")
+            with pytest.raises(ExceptionGroup) as died:
+                await asyncio.wait_for(first.task, 60)
+            assert died.group_contains(NoProgress, match="the group does not know")
