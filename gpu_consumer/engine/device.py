@@ -11,10 +11,9 @@ from typing import Protocol, TypeVar
 
 import torch
 
-from gpu_consumer.engine.nvml import cards
 from gpu_consumer.engine.protocol import DeviceInfo
 from gpu_consumer.engine.settings import EngineSettings
-from gpu_consumer.engine.visible import first_visible
+from gpu_consumer.gpu.identity import visible_uuid
 
 T = TypeVar("T")
 
@@ -118,7 +117,7 @@ class CudaDevice:
         torch.backends.cudnn.benchmark = False  # it may choose another kernel each time: other bytes
         torch.backends.cudnn.deterministic = True
         properties = torch.cuda.get_device_properties(0)
-        uuid = first_visible(os.environ.get("CUDA_VISIBLE_DEVICES"), cards())
+        uuid = visible_uuid(os.environ)
         self._info = DeviceInfo(properties.name, uuid or f"GPU-{properties.uuid}", properties.total_memory)
 
     def info(self) -> DeviceInfo:
