@@ -24,6 +24,14 @@ def usable(free: int, reserved: int, allocated: int, split: int) -> int:
     return max(0, free + reserved - allocated - split)
 
 
+def neighbour_took(free_before: int, free_now: int, share: float = SHARE) -> bool:
+    """Why a batch ran out of memory that was predicted to fit, once all it took was given back (case GPU-13).
+
+    Then it is nobody's fault and passes: run the same batch again, later.
+    """
+    return free_now < share * free_before
+
+
 class PeakMemory:
     """Learns by kind (schemas.config) and padded bucket. For one device and one thread.
 
@@ -51,7 +59,7 @@ class PeakMemory:
     def out_of_memory(self, kind: str, bucket: int) -> None:
         """A batch did not fit, so no batch of its kind is granted so many slots again; one slot always may be.
 
-        Not for memory that a neighbour on the card took meanwhile (case GPU-13): that passes, and a limit stays.
+        Not where a neighbour took the memory, for a limit stays: see neighbour_took.
         """
         self._limits[kind] = min(self._limits.get(kind, bucket), half(bucket))
 

@@ -1,4 +1,4 @@
-from gpu_consumer.memory import PeakMemory, half, usable
+from gpu_consumer.memory import PeakMemory, half, neighbour_took, usable
 
 GB = 10**9
 
@@ -59,6 +59,12 @@ def test_after_running_out_of_memory_the_largest_counts() -> None:
     assert memory.predict("kind", 2, GB) == GB
     memory.out_of_memory("kind", 4)
     assert memory.predict("kind", 2, GB) == 2 * GB
+
+
+def test_a_neighbour_that_took_the_memory_meanwhile_is_told_from_a_batch_too_large() -> None:
+    """Case GPU-13."""
+    assert neighbour_took(free_before=40 * GB, free_now=16 * GB)
+    assert not neighbour_took(free_before=40 * GB, free_now=39 * GB)
 
 
 def test_unused_parts_of_split_blocks_are_not_counted_on() -> None:
