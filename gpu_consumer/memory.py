@@ -6,7 +6,11 @@ engines of the same device told, else from the price of the configuration. Bytes
 
 import math
 from collections import defaultdict, deque
+from collections.abc import Collection
 from itertools import accumulate
+from typing import TypeVar
+
+Number = TypeVar("Number", int, float)
 
 SHARE = 0.9  # of what is free; the rest is for what no prediction sees: blocks of an odd size, a neighbour that grows
 
@@ -99,11 +103,11 @@ class PeakMemory:
 
     def _known(self, kind: str) -> dict[int, int]:
         quantile = 1.0 if kind in self._limits else self._quantile
-        own = {bucket: _quantile(window, quantile) for bucket, window in self._seen.get(kind, {}).items()}
+        own = {bucket: quantile_of(window, quantile) for bucket, window in self._seen.get(kind, {}).items()}
         return self._told.get(kind, {}) | own
 
 
-def _quantile(values: deque[int], quantile: float) -> int:
+def quantile_of(values: Collection[Number], quantile: float) -> Number:
     """By nearest rank: a value that was measured."""
     return sorted(values)[math.ceil(quantile * len(values)) - 1]
 
