@@ -9,7 +9,7 @@ import torch
 from gpu_consumer.engine import stages
 from gpu_consumer.engine.account import Account
 from gpu_consumer.engine.device import Device
-from gpu_consumer.engine.encode import CONTENT_TYPES, encode_image
+from gpu_consumer.engine.encode import CONTENT_TYPES, encode
 from gpu_consumer.engine.faults import Trouble, trouble
 from gpu_consumer.engine.pixels import defect, to_uint8
 from gpu_consumer.engine.protocol import Batch, Finished, Flaw, FlawCode, Item, Picture
@@ -114,11 +114,13 @@ def _picture(loaded: Loaded, config: GenerationConfig, item: Item, pixels: Any, 
     content_type, extension = CONTENT_TYPES[config.image_format]
     return Picture(
         key=item.key,
-        data=encode_image(pixels, config.image_format, config.quality),
+        data=encode(pixels, config.image_format, config.quality, config.frames_per_second),
         content_type=content_type,
         extension=extension,
-        width=pixels.shape[1],
-        height=pixels.shape[0],
+        width=pixels.shape[-2],
+        height=pixels.shape[-3],
         bucket=bucket,
+        frames=config.frames,
+        duration_seconds=config.duration_seconds,
         warnings=stages.warnings(loaded, item),
     )
