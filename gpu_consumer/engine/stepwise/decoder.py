@@ -19,7 +19,7 @@ SENTENCES: dict[FlawCode, str] = {
 
 
 def decode(loaded: Loaded, latents: Sequence[torch.Tensor], bucket: int, account: Account) -> list[Any | Trouble]:
-    """For each latents, (1, ...), at most `bucket` of them: uint8 pixels (height, width, 3), or what is wrong.
+    """For each latents, (1, ...), at most `bucket` of them: pixels as Made has them, or what is wrong.
 
     A batch that fails is halved until the bad one is alone; the padded size stays. Raises torch.OutOfMemoryError,
     faults.Sticky.
