@@ -1,16 +1,28 @@
 """A configuration: a frozen, versioned set of inference parameters, and the hash that is its identity."""
 
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    StrictBool,
+    model_serializer,
+    model_validator,
+)
 
 from schemas.codec import canonical, sha256_hex
 
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 Family = Literal["sd15", "sdxl", "sd3", "animatediff"]
 Scheduler = Literal["ddim", "euler", "euler-ancestral", "dpmpp-2m", "unipc", "flow-match-euler"]
-ImageFormat = Literal["png", "webp", "jpeg"]
+ImageFormat = Literal["png", "webp", "jpeg", "mp4"]
+
+FLOW_FAMILIES = ("sd3",)  # trained to follow a flow: the schedulers of diffusion do not fit them, nor theirs the others
+VIDEO_FAMILIES = ("animatediff",)
+STILL_FORMATS = ("png", "jpeg")
 
 # Whatever changes a byte of the output. A field that does not is free to change in a published version.
 PIXEL_FIELDS = (
@@ -19,7 +31,10 @@ PIXEL_FIELDS = (
 )  # fmt: skip
 # These came later. One that has its default is neither hashed nor written, so that a published version keeps its hash,
 # and a consumer of an older release reads every work item that asks for nothing it does not know.
-PIXEL_OPTIONS = ("batching",)
+#
+# Those of LOAD_OPTIONS decide how weights stand in memory once they are loaded: a model with others is another model.
+LOAD_OPTIONS = ("vae_slicing", "vae_tiling", "attention", "compile", "offload", "loras")
+PIXEL_OPTIONS = ("batching", *LOAD_OPTIONS)
 
 
 class ModelRef(BaseModel):
@@ -29,6 +44,38 @@ class ModelRef(BaseModel):
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
     digest: Digest
+
+
+class LoraRef(BaseModel):
+    """A LoRA of the models directory, a .safetensors file or a folder with one, and the digest it must have."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
+    digest: Digest
+    scale: Annotated[float, Field(ge=-10, le=10, allow_inf_nan=False)] = 1.0
+
+
+class Compile(BaseModel):
+    """How torch.compile makes kernels of a model, once for each shape that it sees."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    # Not max-autotune: it takes what it measured to be fastest, and so two consumers may draw different bytes.
+    backend: Literal["inductor", "tensorrt", "aot_eager", "eager"] = Field(
+        default="inductor", description="eager and aot_eager make no kernels: they are for finding faults."
+    )
+    mode: Literal["default", "reduce-overhead"] = Field(
+        default="default", description="reduce-overhead records CUDA graphs, for inductor alone."
+    )
+    fullgraph: bool = Field(default=False, description="Refuse a model that cannot be compiled in one piece.")
+    parts: Annotated[tuple[Literal["denoiser", "decoder"], ...], Field(min_length=1, max_length=2)] = ("denoiser",)
+
+    @model_validator(mode="after")
+    def _mode_fits_the_backend(self) -> Self:
+        if self.mode != "default" and self.backend != "inductor":
+            raise ValueError(f"the backend {self.backend} has no mode {self.mode}; leave mode out, or take inductor")
+        return self
 
 
 class Price(BaseModel):
@@ -66,12 +113,73 @@ class GenerationConfig(BaseModel):
         description="step: pictures of one model and shape join and leave a batch at any denoising step. whole: "
         "pictures of one configuration start and end together, in the pipeline's own loop.",
     )
+    vae_slicing: bool = Field(default=False, description="Decode the pictures of a batch one after the other.")
+    vae_tiling: StrictBool | Annotated[int, Field(ge=64, le=4096, multiple_of=64)] = Field(
+        default=False,
+        description="Decode in overlapping tiles of so many pixels; true: of the size that the VAE was trained for.",
+    )
+    attention: Literal["sdpa", "xformers"] = Field(default="sdpa", description="Who computes the denoiser's attention.")
+    compile: Compile | None = Field(default=None, description="Kernels made for this model, by torch.compile.")
+    offload: Literal["none", "model", "sequential"] = Field(
+        default="none",
+        description="Keep weights in host memory, and bring a part of the model (model) or a layer (sequential) to the "
+        "device when it runs.",
+    )
+    loras: Annotated[tuple[LoraRef, ...], Field(max_length=8)] = Field(
+        default=(), description="Merged into the weights when the model is loaded, in this order."
+    )
     image_format: ImageFormat = "png"
     quality: Annotated[int, Field(ge=1, le=100)] = 90
     pool: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,40}$")] = "default"
     max_images: Annotated[int, Field(ge=1, le=1024)] = 4
     price: Price
     retired: bool = False
+
+    @model_validator(mode="after")
+    def _scheduler_fits_the_family(self) -> Self:
+        flow = "flow-match-euler"
+        if (self.family in FLOW_FAMILIES) != (self.scheduler == flow):
+            cure = flow if self.family in FLOW_FAMILIES else f"any other than {flow}"
+            raise ValueError(f"the family {self.family} does not run on {self.scheduler}; set scheduler: {cure}")
+        return self
+
+    @model_validator(mode="after")
+    def _format_fits_the_frames(self) -> Self:
+        if (self.family in VIDEO_FAMILIES) != (self.frames > 1):
+            cure = "2 or more" if self.family in VIDEO_FAMILIES else "1"
+            raise ValueError(f"the family {self.family} does not make {self.frames} frames; set frames: {cure}")
+        if self.frames > 1 and self.image_format in STILL_FORMATS:
+            raise ValueError(f"a {self.image_format} holds one frame, not {self.frames}; set image_format: mp4 or webp")
+        if self.frames == 1 and self.image_format == "mp4":
+            raise ValueError("an mp4 of one frame is no video; set image_format: png, webp or jpeg")
+        return self
+
+    @model_validator(mode="after")
+    def _size_fits_the_family(self) -> Self:
+        if self.family == "sd3" and (self.width % 16 or self.height % 16):
+            raise ValueError(
+                f"the family sd3 sees two latents, 16 pixels, at a time; set width and height to multiples of 16, "
+                f"not {self.width} x {self.height}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _offloading_has_the_model_to_itself(self) -> Self:
+        if self.offload != "none" and self.batching != "whole":
+            raise ValueError(
+                f"offload: {self.offload} needs batching: whole, since step batching calls the parts of a model where "
+                "they stand; set that, or leave offload out"
+            )
+        if self.offload != "none" and self.compile is not None:
+            raise ValueError("weights that come and go cannot be compiled; leave either offload or compile out")
+        return self
+
+    @model_validator(mode="after")
+    def _a_lora_comes_once(self) -> Self:
+        names = [lora.name for lora in self.loras]
+        if len(set(names)) < len(names):
+            raise ValueError("a LoRA is named twice; name it once, with the sum of its scales")
+        return self
 
     @model_serializer(mode="wrap")
     def _leave_out_options(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -88,9 +196,16 @@ class GenerationConfig(BaseModel):
         return sha256_hex(canonical(self.model_dump(mode="json", include={*PIXEL_FIELDS, *PIXEL_OPTIONS})))
 
     @property
+    def duration_seconds(self) -> float | None:
+        """Of a video; a picture has none."""
+        return self.frames / self.frames_per_second if self.frames > 1 else None
+
+    @cached_property
     def model_key(self) -> str:
-        """What must be loaded: weights and dtype. Changing it is a swap."""
-        return f"{self.model.digest.removeprefix('sha256:')[:16]}.{self.dtype}"
+        """What must be loaded: weights, dtype, and the LOAD_OPTIONS that were chosen. Changing it is a swap."""
+        key = f"{self.model.digest.removeprefix('sha256:')[:16]}.{self.dtype}"
+        chosen = self.model_dump(mode="json", include=set(LOAD_OPTIONS))
+        return f"{key}.{sha256_hex(canonical(chosen))[:16]}" if chosen else key
 
     @property
     def kind(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from schemas.decision import Decision
+from schemas.observation import Observation
 from schemas.outcome import Outcome
 from schemas.request import GenerationRequest
 from schemas.result import GenerationResult
@@ -21,6 +22,7 @@ _EVENTS: dict[str, Any] = {
     "WorkItem": WorkItem,
     "GenerationResult": GenerationResult,
     "Outcome": Outcome,
+    "Observation": Observation,
     "TenantRecord": TenantRecord,
     "Outstanding": Outstanding,
     "Cursor": Cursor,
@@ -56,6 +58,9 @@ def asyncapi(catalogue: Catalogue, version: str) -> dict[str, Any]:
         "decisions": _channel(catalogue.decisions, "What admission decided, keyed by tenant/request-id.", "Decision"),
         "tenants": _channel(
             catalogue.tenants, "Admission's own memory, compacted.", "TenantRecord", "Outstanding", "Cursor"
+        ),
+        "observations": _channel(
+            catalogue.observations, "What batches took, by kind of device; compacted.", "Observation"
         ),
         "deadLetters": _channel(catalogue.dead_letters, "Original bytes; the reason stands in kiln-* headers."),
     }

@@ -13,14 +13,19 @@ def fetch(artifact: Artifact) -> bytes:
 
     Raises CommandError where it cannot be fetched or differs.
     """
-    parts = urlsplit(artifact.uri)
-    try:
-        data = Path(unquote(parts.path)).read_bytes() if parts.scheme == "file" else _fetch_s3(parts.netloc, parts.path)
-    except OSError as error:
-        raise CommandError(f"{artifact.uri} cannot be read: {error}") from error
+    data = read(artifact.uri)
     if sha256_hex(data) != artifact.sha256:
         raise CommandError(f"{artifact.uri} differs from its result: its SHA-256 is not {artifact.sha256}")
     return data
+
+
+def read(uri: str) -> bytes:
+    """What lies there, whatever it is. Blocks. Raises CommandError where it cannot be fetched."""
+    parts = urlsplit(uri)
+    try:
+        return Path(unquote(parts.path)).read_bytes() if parts.scheme == "file" else _fetch_s3(parts.netloc, parts.path)
+    except OSError as error:
+        raise CommandError(f"{uri} cannot be read: {error}") from error
 
 
 def _fetch_s3(bucket: str, path: str) -> bytes:

@@ -169,7 +169,7 @@ def committed(kafka: KafkaSettings, topic: str, partitions: int) -> list[Seen]:
         consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
         at_end: set[int] = set()
         while len(at_end) < partitions:
-            message = consumer.poll(10)
+            message = consumer.poll(60)
             assert message is not None, f"{topic} did not end"
             if message.error():
                 assert message.error().name() == "_PARTITION_EOF", message.error()

@@ -2,23 +2,33 @@
 
 import hashlib
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from gpu_consumer.engine.device import CpuDevice, Device
-from gpu_consumer.engine.encode import encode_image
+from gpu_consumer.engine.encode import encode
 from gpu_consumer.engine.protocol import Item
 from gpu_consumer.engine.stepwise.loop import Stepwise
 from gpu_consumer.engine.stepwise.request import Ended, Failed, Made, Request, Shape
-from gpu_consumer.models.families import SCHEDULERS
+from gpu_consumer.models.families import FAMILIES, SCHEDULERS
 from gpu_consumer.models.loading import Loaded, load
+from schemas.config import ImageFormat
 from tests.tiny import tiny_config
 
 ROOMY = 1 << 30
 SHAPE = Shape(width=64, height=64, bucket=3)
-# The flow-match schedule belongs to transformers, which are not among the tiny models.
+FRAMES = 4
 NAMES = [name for name in SCHEDULERS if name != "flow-match-euler"]
+# Each family, and each scheduler that it takes.
+PAIRS = [
+    (family, scheduler) for family in FAMILIES for scheduler in (NAMES if family != "sd3" else ["flow-match-euler"])
+]
+
+
+def shape_of(model: Loaded, bucket: int = SHAPE.bucket) -> Shape:
+    return replace(SHAPE, bucket=bucket, frames=FRAMES if model.family.video else 1)
 
 
 @cache
@@ -31,8 +41,8 @@ def fresh(models: Path, family: str = "sd15", dtype: str = "float32") -> Loaded:
     return load(tiny_config(models, family, dtype=dtype), models, "cpu")
 
 
-def stepwise(model: Loaded, shape: Shape = SHAPE, device: Device | None = None, **different: Any) -> Stepwise:
-    return Stepwise(device or CpuDevice(ROOMY), model, shape, **different)
+def stepwise(model: Loaded, shape: Shape | None = None, device: Device | None = None, **different: Any) -> Stepwise:
+    return Stepwise(device or CpuDevice(ROOMY), model, shape or shape_of(model), **different)
 
 
 def request(
@@ -75,4 +85,6 @@ def failed(ended: Ended) -> Failed:
 
 
 def sha256(picture: Made) -> str:
-    return hashlib.sha256(encode_image(picture.pixels, "png", 90)).hexdigest()
+    """Of the PNG or the MP4."""
+    image_format: ImageFormat = "mp4" if picture.pixels.ndim == 4 else "png"
+    return hashlib.sha256(encode(picture.pixels, image_format, 90, 8)).hexdigest()

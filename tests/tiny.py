@@ -1,5 +1,6 @@
 """The tiny models for tests, made once a session, and configurations that run on them."""
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,12 @@ import pytest
 
 from gpu_consumer.models.digests import model_digest
 from schemas.config import GenerationConfig
+
+# What a configuration of the family must say.
+NEEDS: Mapping[str, Mapping[str, Any]] = {
+    "sd3": {"scheduler": "flow-match-euler"},
+    "animatediff": {"frames": 4, "image_format": "mp4"},
+}
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +32,7 @@ def _make(directory: Path) -> Path:
 
 
 def tiny_config(models: Path, family: str = "sd15", **different: Any) -> GenerationConfig:
-    """Four steps of the tiny model of `family`, a PNG of 64 x 64, four to a batch."""
+    """Four steps of the tiny model of `family`, a PNG of 64 x 64 or an MP4 of four frames, four to a batch."""
     body = {
         "name": f"tiny-{family}",
         "version": 1,
@@ -39,4 +46,4 @@ def tiny_config(models: Path, family: str = "sd15", **different: Any) -> Generat
         "bucket": 4,
         "price": {"gpu_seconds": 0.1, "vram_bytes": 1 << 20},
     }
-    return GenerationConfig.model_validate({**body, **different})
+    return GenerationConfig.model_validate({**body, **NEEDS.get(family, {}), **different})

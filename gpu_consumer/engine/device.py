@@ -11,10 +11,10 @@ from typing import Protocol, TypeVar
 
 import torch
 
-from gpu_consumer.engine.nvml import cards
 from gpu_consumer.engine.protocol import DeviceInfo
 from gpu_consumer.engine.settings import EngineSettings
-from gpu_consumer.engine.visible import first_visible
+from gpu_consumer.gpu.identity import visible_uuid
+from gpu_consumer.memory import usable
 
 T = TypeVar("T")
 
@@ -26,6 +26,15 @@ class Usage:
     peak_bytes: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Bytes, right now: `allocated` and `reserved` by this process, `free` of the device as in free_bytes."""
+
+    allocated: int
+    reserved: int
+    free: int
+
+
 class Device(Protocol):
     @property
     def name(self) -> str:
@@ -35,11 +44,15 @@ class Device(Protocol):
     def info(self) -> DeviceInfo: ...
 
     def free_bytes(self) -> int:
-        """What is free right now, neighbours on the same card considered."""
+        """What a batch can have right now, neighbours on the same card considered. Ask right before the batch."""
+        ...
+
+    def reading(self) -> Reading:
+        """For people to look at, once a second or so."""
         ...
 
     def hold(self, weights_bytes: int) -> None:
-        """Book the weights of the loaded model, 0 when it is dropped. Raises torch.OutOfMemoryError."""
+        """Book the weights of all loaded models, in place of what was booked. Raises torch.OutOfMemoryError."""
         ...
 
     def reserve(self, bytes_: int) -> contextlib.AbstractContextManager[Usage]:
@@ -77,6 +90,10 @@ class CpuDevice:
     def free_bytes(self) -> int:
         return self._memory_bytes - self._weights_bytes - self._reserved_bytes
 
+    def reading(self) -> Reading:
+        booked = self._weights_bytes + self._reserved_bytes
+        return Reading(booked, booked, self.free_bytes())
+
     def hold(self, weights_bytes: int) -> None:
         self._refuse_above(self.free_bytes() + self._weights_bytes, weights_bytes)
         self._weights_bytes = weights_bytes
@@ -108,25 +125,40 @@ class CpuDevice:
 
 
 class CudaDevice:
-    """The first visible card or MIG slice. NVML tells its identity where it can, and is never needed."""
+    """The first visible card or MIG slice. NVML tells its identity where it can, and is never needed.
+
+    `memory_fraction`: of the card's memory, what this process may take.
+    """
 
     name = "cuda"
 
-    def __init__(self) -> None:
+    def __init__(self, memory_fraction: float = 1.0) -> None:
         if not torch.cuda.is_available():
             raise RuntimeError("no CUDA device is visible; set CUDA_VISIBLE_DEVICES, or run with the cpu device")
         torch.backends.cudnn.benchmark = False  # it may choose another kernel each time: other bytes
         torch.backends.cudnn.deterministic = True
         properties = torch.cuda.get_device_properties(0)
-        uuid = first_visible(os.environ.get("CUDA_VISIBLE_DEVICES"), cards())
+        uuid = visible_uuid(os.environ)
         self._info = DeviceInfo(properties.name, uuid or f"GPU-{properties.uuid}", properties.total_memory)
+        self._cap = int(memory_fraction * properties.total_memory)
+        torch.cuda.set_per_process_memory_fraction(memory_fraction)
 
     def info(self) -> DeviceInfo:
         return self._info
 
     def free_bytes(self) -> int:
+        return self.reading().free
+
+    def reading(self) -> Reading:
         free, _ = torch.cuda.mem_get_info()
-        return free + torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
+        stats = torch.cuda.memory_stats()
+        allocated, reserved, split = (
+            stats.get(f"{name}.all.current", 0)
+            for name in ("allocated_bytes", "reserved_bytes", "inactive_split_bytes")
+        )
+        # The driver does not know of the cap: it refuses the allocator, not the card.
+        free = min(free, max(0, self._cap - reserved))
+        return Reading(allocated, reserved, usable(free, reserved, allocated, split))
 
     def hold(self, weights_bytes: int) -> None:
         """The allocator keeps this account itself."""
@@ -157,7 +189,7 @@ def open_device(settings: EngineSettings) -> Device:
     torch.set_num_threads(settings.threads)
     torch.set_float32_matmul_precision("highest")
     if settings.device == "cuda":
-        return CudaDevice()
+        return CudaDevice(settings.gpu_memory_fraction)
     if settings.device == "cpu":
         return CpuDevice(settings.cpu_memory_bytes)
     return _imported(settings)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from gpu_consumer.engine.encode import CONTENT_TYPES, encode_image
+from gpu_consumer.engine.encode import CONTENT_TYPES, encode
 from gpu_consumer.engine.faults import trouble
 from gpu_consumer.engine.inbox import HungUp
 from gpu_consumer.engine.protocol import Ended, Event, Flaw, Picture
@@ -62,11 +62,13 @@ def _picture(decoded: Decoded) -> Picture:
     content_type, extension = CONTENT_TYPES[config.image_format]
     return Picture(
         key=decoded.wanted.key,
-        data=encode_image(decoded.pixels, config.image_format, config.quality),
+        data=encode(decoded.pixels, config.image_format, config.quality, config.frames_per_second),
         content_type=content_type,
         extension=extension,
-        width=decoded.pixels.shape[1],
-        height=decoded.pixels.shape[0],
+        width=decoded.pixels.shape[-2],
+        height=decoded.pixels.shape[-3],
         bucket=decoded.bucket,
+        frames=config.frames,
+        duration_seconds=config.duration_seconds,
         warnings=decoded.warnings,
     )

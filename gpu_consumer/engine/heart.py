@@ -6,8 +6,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-import torch
-
 from gpu_consumer.engine.device import Device
 from gpu_consumer.engine.protocol import Event, MemoryReading, Pulse
 from gpu_consumer.engine.residence import Residence
@@ -59,18 +57,14 @@ class Heart:
             fill=running.fill if running else 0,
             steps=self.steps,
             step_seconds=statistics.median(self._step_seconds) if self._step_seconds else None,
-            models=(self._residence.key,) if self._residence.key else (),
+            models=self._residence.keys(),
             memory=self._memory(running),
         )
         self._say([pulse])
 
     def _memory(self, running: Session | None) -> MemoryReading:
-        free = self._device.free_bytes()
-        if self._device.name == "cuda":
-            allocated, reserved = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
-        else:
-            allocated = reserved = self._device.info().memory_bytes - free
-        return MemoryReading(allocated, reserved, self._residence.weights_bytes + _expected(running), free)
+        now = self._device.reading()
+        return MemoryReading(now.allocated, now.reserved, self._residence.weights_bytes + _expected(running), now.free)
 
 
 def _expected(running: Session | None) -> int:

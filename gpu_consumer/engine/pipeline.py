@@ -20,7 +20,7 @@ from schemas.config import GenerationConfig
 
 @dataclass(frozen=True, slots=True)
 class Pixels:
-    """One picture: uint8 array (height, width, 3), and the padded size of the batch it was made in."""
+    """A picture or video, uint8 array ([frames,] height, width, 3), and the padded size of the batch it was made in."""
 
     pixels: Any
     bucket: int

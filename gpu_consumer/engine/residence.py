@@ -1,56 +1,179 @@
-"""Which model is on the device: one at a time, and the former one is gone before the next is read."""
+"""Which models are on the device: as many as are allowed and fit, the least recently used leaves first."""
 
 import gc
+import logging
+import time
+import weakref
+from collections import OrderedDict
 from pathlib import Path
+from typing import Any, Self
 
 import torch
 
 from gpu_consumer.engine.device import Device
-from gpu_consumer.models.digests import ModelUnavailable
+from gpu_consumer.engine.faults import trouble
+from gpu_consumer.engine.host_copy import HostCopy
+from gpu_consumer.engine.settings import EngineSettings
+from gpu_consumer.models.digests import ModelUnavailable, verify
 from gpu_consumer.models.loading import Loaded, load
+from gpu_consumer.models.size import weights_bytes
 from schemas.config import GenerationConfig
+
+log = logging.getLogger(__name__)
+
+# Small tensors share blocks of 2 MiB in CUDA's allocator, so a model takes a little more than its weights.
+_ALLOCATOR = 1.02
+_CACHE_SHARE = 0.5  # of the device, where nothing is set: batches need the rest
+
+
+class WeightsLeft(Exception):
+    """A model was dropped and its weights are still in memory: the process is to end, for nothing else frees them."""
 
 
 class Residence:
-    def __init__(self, device: Device, models_directory: Path) -> None:
+    """For one thread. Whoever took a model lets go of it before the next `take` or `make_room`, which may drop it.
+
+    `cache_bytes`: weights on the device at most, but for the model in use. `host_cache_bytes`: weights in host memory.
+    """
+
+    def __init__(self, device: Device, models_directory: Path, cache_bytes: int = 0, host_cache_bytes: int = 0) -> None:
         self._device = device
         self._models_directory = models_directory
-        self._loaded: Loaded | None = None
+        self._cache_bytes = cache_bytes
+        self._host_cache_bytes = host_cache_bytes
+        self._loaded: OrderedDict[str, Loaded] = OrderedDict()  # the one used last at the end
+        self._away: dict[str, Loaded] = {}  # with their weights in host memory alone
+        self._copies: OrderedDict[str, HostCopy] = OrderedDict()  # of loaded ones too: leaving again is free
+
+    @classmethod
+    def of(cls, device: Device, settings: EngineSettings) -> Self:
+        cache_bytes = settings.model_cache_bytes
+        if cache_bytes is None:
+            cache_bytes = int(_CACHE_SHARE * device.info().memory_bytes)
+        return cls(device, settings.models_directory, cache_bytes, settings.host_cache_bytes)
 
     @property
     def key(self) -> str | None:
-        """The model key on the device."""
-        return self._loaded.key if self._loaded else None
+        """The model key that was used last."""
+        return next(reversed(self._loaded), None)
+
+    def keys(self) -> tuple[str, ...]:
+        """The model keys on the device, the one used last at the end."""
+        return tuple(self._loaded)
 
     @property
     def weights_bytes(self) -> int:
         """Of all models on the device."""
-        return self._loaded.weights_bytes if self._loaded else 0
+        return sum(loaded.weights_bytes for loaded in self._loaded.values())
 
     def take(self, config: GenerationConfig) -> tuple[Loaded, float]:
         """The model of `config`, and the seconds its loading took, 0 if it was there. Blocks while it loads.
 
-        Raises ModelUnavailable; then no model is on the device, as the former one was dropped to make room.
+        Raises ModelUnavailable, before anything is dropped for a model that is damaged or could never fit; and
+        WeightsLeft.
         """
-        if self._loaded is not None and self._loaded.key == config.model_key:
-            return self._loaded, 0.0
-        self._drop()
-        loaded = load(config, self._models_directory, self._device.name)
-        try:
-            self._device.hold(loaded.weights_bytes)
-        except torch.OutOfMemoryError as error:
-            raise ModelUnavailable(
-                f"the model of {config.label} does not fit the device ({error}); serve it in a pool with more memory"
-            ) from None
-        self._loaded = loaded
-        return loaded, loaded.seconds
+        key = config.model_key
+        if key in self._loaded:
+            self._loaded.move_to_end(key)
+            return self._loaded[key], 0.0
+        started = time.monotonic()
+        self._loaded[key] = self._back(config) if key in self._away else self._read(config)
+        return self._loaded[key], time.monotonic() - started
+
+    def make_room(self, bytes_: int) -> bool:
+        """Drop models that are not in use until a batch can have so many bytes; whether it can now.
+
+        What a batch needs to run in its full bucket: its predicted peak, divided by the share of memory granted.
+        """
+        while self._device.free_bytes() < bytes_ and len(self._loaded) > 1:
+            self._drop(next(iter(self._loaded)))
+        return self._device.free_bytes() >= bytes_
+
+    def clear(self) -> None:
+        """Drop every model, from the host's memory too."""
+        while self._copies:
+            self._forget(next(iter(self._copies)))
+        while self._loaded:
+            self._drop(next(iter(self._loaded)), keep=False)
 
     def tidy(self) -> None:
         """Give back what a failed batch left behind."""
         gc.collect()
         self._device.empty_cache()
 
-    def _drop(self) -> None:
-        self._loaded = None
-        self._device.hold(0)
+    def _read(self, config: GenerationConfig) -> Loaded:
+        folder = self._models_directory / config.model.name
+        verify(folder, config.model.digest)
+        self._evict_for(config, int(weights_bytes(folder, config.dtype) * _ALLOCATOR))
+        loaded = load(config, self._models_directory, self._device.name)
+        try:
+            self._device.hold(self.weights_bytes + loaded.weights_bytes)
+        except torch.OutOfMemoryError as error:
+            raise _does_not_fit(config, str(error)) from None
+        return loaded
+
+    def _back(self, config: GenerationConfig) -> Loaded:
+        loaded, copy = self._away[config.model_key], self._copies[config.model_key]
+        self._evict_for(config, copy.bytes)
+        try:
+            self._device.hold(self.weights_bytes + loaded.weights_bytes)
+            copy.enter(self._device.name)
+        except torch.OutOfMemoryError as error:
+            self._device.hold(self.weights_bytes)
+            raise _does_not_fit(config, str(error)) from None
+        self._copies.move_to_end(config.model_key)
+        return self._away.pop(config.model_key)
+
+    def _evict_for(self, config: GenerationConfig, bytes_: int) -> None:
+        """Raises ModelUnavailable where dropping everything would not make it fit."""
+        most = self._device.free_bytes() + self.weights_bytes
+        if bytes_ > most:
+            raise _does_not_fit(config, f"it takes {bytes_:,} bytes, and {most:,} could be freed")
+        while self._loaded and (self.weights_bytes + bytes_ > self._cache_bytes or self._device.free_bytes() < bytes_):
+            self._drop(next(iter(self._loaded)))
+
+    def _drop(self, key: str, *, keep: bool = True) -> None:
+        loaded = self._loaded[key]
+        storages = _storages(loaded.pipe)
+        if keep and self._copy(key, loaded):
+            self._copies[key].leave()
+            self._away[key] = loaded
+        del loaded, self._loaded[key]
         self.tidy()
+        self._device.hold(self.weights_bytes)
+        if any(storage() is not None for storage in storages):
+            raise WeightsLeft(f"the model {key} was dropped, but something still holds its weights")
+
+    def _copy(self, key: str, loaded: Loaded) -> bool:
+        """Whether a copy on the host is there now. Older ones leave for it."""
+        if key in self._copies:
+            return True
+        if loaded.weights_bytes > self._host_cache_bytes:
+            return False
+        while self._copies and self._host_bytes + loaded.weights_bytes > self._host_cache_bytes:
+            self._forget(next(iter(self._copies)))
+        try:
+            self._copies[key] = HostCopy(loaded.pipe, pinned=self._device.name == "cuda")
+        except (MemoryError, RuntimeError) as error:
+            log.warning("%s is not kept in host memory: %s", key, trouble(error).message)
+        return key in self._copies
+
+    def _forget(self, key: str) -> None:
+        del self._copies[key]
+        self._away.pop(key, None)
+
+    @property
+    def _host_bytes(self) -> int:
+        return sum(copy.bytes for copy in self._copies.values())
+
+
+def _storages(pipe: Any) -> list["weakref.ref[torch.UntypedStorage]"]:
+    """A storage's object lives as long as its memory, whoever holds it."""
+    modules = [part for part in pipe.components.values() if isinstance(part, torch.nn.Module)]
+    return [weakref.ref(tensor.untyped_storage()) for module in modules for tensor in module.parameters()]
+
+
+def _does_not_fit(config: GenerationConfig, why: str) -> ModelUnavailable:
+    return ModelUnavailable(
+        f"the model of {config.label} does not fit the device ({why}); serve it in a pool with more memory"
+    )

@@ -21,7 +21,7 @@ def serve(connection: Connection, setup: Setup, import_seconds: float) -> None:
     encoder = Encoder(outbox.say)
     try:
         device = open_device(setup.settings)
-        residence = Residence(device, setup.settings.models_directory)
+        residence = Residence.of(device, setup.settings)
         server = Server(device, residence, Inbox(connection), outbox, encoder)
         ready = warm_up(server, device.info(), setup.preload, setup.answers, import_seconds)
         outbox.tell(ready)

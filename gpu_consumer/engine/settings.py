@@ -25,6 +25,20 @@ class EngineSettings(BaseModel):
     cpu_memory_bytes: int = Field(
         default=8 << 30, ge=1 << 20, description="What the CPU device pretends to have; beyond it, it is out of memory."
     )
+    gpu_memory_fraction: float = Field(
+        default=1.0, gt=0, le=1, description="Of the card's memory, what this process may take; the rest is for others."
+    )
+    model_cache_bytes: int | None = Field(
+        default=None,
+        ge=0,
+        description="Weights kept on the device, the model in use aside; the least recently used leaves first. None: "
+        "half of the device's memory. Batches come first: room for them is made when it is needed.",
+    )
+    host_cache_bytes: int = Field(
+        default=0,
+        ge=0,
+        description="Weights kept in page-locked host memory when they leave the device: coming back is then a copy.",
+    )
     start_seconds_max: float = Field(
         default=900, gt=0, description="From spawn until loaded and warm; then it is killed."
     )

@@ -36,6 +36,7 @@ def denoise(
     """
     pipe = loaded.pipe
     keys = tuple(dict.fromkeys(item.key for item in items))
+    frames = {"num_frames": config.frames} if loaded.family.video else {}
 
     def encode() -> dict[str, Any]:
         prompts, negatives = [item.prompt for item in items], [item.negative_prompt for item in items]
@@ -44,6 +45,7 @@ def denoise(
     def run() -> torch.Tensor:
         latents: torch.Tensor = pipe(
             **text,
+            **frames,
             **_watch(pipe, on_step),
             height=config.height,
             width=config.width,
@@ -52,7 +54,8 @@ def denoise(
             # On the CPU, whose numbers do not depend on the card; one each, so that a slot does not matter.
             generator=[torch.Generator("cpu").manual_seed(item.seed) for item in items],
             output_type="latent",
-        ).images
+            return_dict=False,
+        )[0]
         return latents
 
     with account.stage("text"):
@@ -76,7 +79,7 @@ def _watch(pipe: Any, on_step: Callable[[], None]) -> dict[str, Any]:
 
 @torch.no_grad()
 def decode(loaded: Loaded, latents: torch.Tensor, keys: Sequence[str], account: Account) -> torch.Tensor:
-    """Pixels, float, (bucket, 3, height, width), about -1 to 1, of a full bucket of latents: `keys`, then padding."""
+    """Pixels of a full bucket of latents, those of `keys` and then padding, as Family.decode gives them."""
 
     def run() -> torch.Tensor:
         images: torch.Tensor = loaded.family.decode(loaded.pipe, latents)
@@ -101,14 +104,23 @@ def decode_again(loaded: Loaded, latents: torch.Tensor, n: int, key: str, accoun
 
 def warnings(loaded: Loaded, item: Item) -> tuple[str, ...]:
     """What the requester should know: a prompt longer than every encoder of the model reads."""
-    pipe = loaded.pipe
-    tokenizers = [t for name in ("tokenizer", "tokenizer_2", "tokenizer_3") if (t := getattr(pipe, name, None))]
-    longest = max(tokenizers, key=lambda tokenizer: int(tokenizer.model_max_length))
-    limit = int(longest.model_max_length)
+    tokenizer, limit = max(_tokenizers(loaded), key=lambda found: found[1])
     texts = {"prompt": item.prompt, "negative prompt": item.negative_prompt}
-    counts = {what: len(longest(text).input_ids) for what, text in texts.items()}
+    counts = {what: len(tokenizer(text).input_ids) for what, text in texts.items()}
     return tuple(
         f"the {what} has {count} tokens and the model reads {limit}: the end was left out"
         for what, count in counts.items()
         if count > limit
     )
+
+
+def _tokenizers(loaded: Loaded) -> list[tuple[Any, int]]:
+    """Those whose encoder is there, and how many tokens of each are read."""
+    found = []
+    for number in ("", "_2", "_3"):
+        name = f"tokenizer{number}"
+        tokenizer, encoder = (getattr(loaded.pipe, part, None) for part in (name, f"text_encoder{number}"))
+        if tokenizer is not None and encoder is not None:
+            longest = int(tokenizer.model_max_length)
+            found.append((tokenizer, min(longest, loaded.family.tokens_max.get(name, longest))))
+    return found

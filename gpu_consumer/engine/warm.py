@@ -9,7 +9,7 @@ import torch
 import transformers
 
 from gpu_consumer.engine.protocol import DeviceInfo, Ended, Flaw, Item, Ready
-from gpu_consumer.engine.sessions.base import Decoded, Session, Wanted
+from gpu_consumer.engine.sessions.base import Decoded
 from gpu_consumer.engine.sessions.server import Server
 from gpu_consumer.models.digests import ModelUnavailable
 from schemas.config import GenerationConfig
@@ -43,12 +43,12 @@ def warm_up(
     for config in _last_wanted_first(preload):
         started = time.monotonic()
         try:
-            session, load_seconds = server.open(config.model_copy(update={"steps": min(config.steps, _STEPS)}))
+            end, load_seconds = server.draw(config.model_copy(update={"steps": min(config.steps, _STEPS)}), _KNOWN)
         except ValueError as error:
             raise ModelUnavailable(str(error)) from None
         timings["load"] += load_seconds
-        answer = _answer(session)
         timings["warm"] += time.monotonic() - started - load_seconds
+        answer = _answer(config, end)
         if answer is not None:
             drawn[config.config_hash] = answer
             if answers.get(config.config_hash, answer) != answer:
@@ -65,20 +65,15 @@ def _last_wanted_first(preload: Sequence[GenerationConfig]) -> list[GenerationCo
     return sorted(preload, key=lambda config: -models.index(config.model_key))
 
 
-def _answer(session: Session) -> str | None:
+def _answer(config: GenerationConfig, end: Ended | Decoded) -> str | None:
     """SHA-256 of the pixels of the known picture; its flaw if it has one; None if its batch had to be made smaller."""
-    config = session.config
-    session.join([Wanted(_KNOWN, config)])
-    while not session.idle:
-        for outcome in session.step():
-            if isinstance(outcome, Decoded):
-                whole = outcome.bucket == config.bucket
-                return hashlib.sha256(outcome.pixels.tobytes()).hexdigest() if whole else None
-            if isinstance(outcome, Ended) and isinstance(flaw := outcome.outcome, Flaw):
-                if flaw.code in ("generation_error", "out_of_memory"):
-                    raise WarmUpFailed(f"the first picture of {config.label} fails here: {flaw.message}")
-                return flaw.code  # three steps of a model that needs thirty may end in a single colour
-    return None
+    if isinstance(end, Decoded):
+        return hashlib.sha256(end.pixels.tobytes()).hexdigest() if end.bucket == config.bucket else None
+    flaw = end.outcome
+    assert isinstance(flaw, Flaw), "a picture comes as Decoded, and nobody told it to leave"
+    if flaw.code in ("generation_error", "out_of_memory"):
+        raise WarmUpFailed(f"the first picture of {config.label} fails here: {flaw.message}")
+    return flaw.code  # three steps of a model that needs thirty may end in a single colour
 
 
 def _libraries() -> dict[str, str]:

@@ -39,7 +39,10 @@ def listing(folder: Path) -> list[list[str | int]]:
 
 
 def model_digest(folder: Path) -> str:
-    """ "sha256:" and 64 hex digits. Raises ModelUnavailable where there is no model: no folder, or nothing in it."""
+    """ "sha256:" and 64 hex digits; of a single file, as a LoRA may be, those of its bytes. Raises ModelUnavailable
+    where there is no model: no folder, or nothing in it."""
+    if folder.is_file():
+        return "sha256:" + file_sha256(folder)
     files = listing(folder) if folder.is_dir() else []
     if not files:
         raise ModelUnavailable(
@@ -49,16 +52,16 @@ def model_digest(folder: Path) -> str:
     return "sha256:" + sha256_hex(canonical(files))
 
 
-def verify(folder: Path, digest: str) -> None:
+def verify(folder: Path, digest: str, what: str = "model") -> None:
     """Raises ModelUnavailable unless the content of `folder` is exactly the one named by `digest`."""
     try:
         found = model_digest(folder)
     except OSError as error:
         raise ModelUnavailable(
-            f"the model in {folder} cannot be read ({error}); check its files' owner and mode"
+            f"the {what} in {folder} cannot be read ({error}); check its files' owner and mode"
         ) from error
     if found != digest:
         raise ModelUnavailable(
-            f"the model in {folder} is {found}, but {digest} was asked for; fetch the right files, or see "
+            f"the {what} in {folder} is {found}, but {digest} was asked for; fetch the right files, or see "
             f"`kiln models digest {folder}`"
         )

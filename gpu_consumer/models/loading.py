@@ -1,23 +1,33 @@
 """A pipeline from a local folder, by the real from_pretrained, once its content is proven. No network."""
 
 import gc
+import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from gpu_consumer.models.backends import check_backends
 from gpu_consumer.models.digests import ModelUnavailable, verify
 from gpu_consumer.models.families import FAMILIES, Family
 from gpu_consumer.models.offline import go_offline
+from gpu_consumer.models.options.attention import choose_attention
+from gpu_consumer.models.options.compiling import compile_parts
+from gpu_consumer.models.options.decoding import cut_decoding
+from gpu_consumer.models.options.loras import Lora, find_loras, merge_loras
+from gpu_consumer.models.options.offload import device_bytes, settle
 from schemas.config import GenerationConfig
 
 
 @dataclass(slots=True)
 class Loaded:
-    """A pipeline on its device. `scheduler_config`: the model's own noise schedule, from which each call's is made."""
+    """A pipeline on its device. `scheduler_config`: the model's own noise schedule, from which each call's is made.
+
+    `weights_bytes`: on the device, at most at one time. `offloaded`: hooks move its weights, and nobody else may.
+    """
 
     key: str
     pipe: Any
@@ -25,13 +35,16 @@ class Loaded:
     scheduler_config: Mapping[str, Any]
     weights_bytes: int
     seconds: float
+    offloaded: bool = False
 
 
 def load(config: GenerationConfig, models_directory: Path, device: str) -> Loaded:
-    """Load the model of `config` onto `device`. Blocks for as long as its weights take to read and to hash.
+    """Load the model of `config` onto `device`, as its options want it. Blocks for as long as its weights take to read
+    and to hash; what is to be compiled is compiled at the first call.
 
-    Raises ModelUnavailable, in a sentence with the cure, where the folder is missing, holds another content, is no
-    pipeline of the family, or does not fit; torch.OutOfMemoryError is not raised. After a failure nothing stays loaded.
+    Raises ModelUnavailable, in a sentence with the cure, where the folder or a LoRA is missing, holds another content,
+    is no pipeline of the family, or does not fit, and BackendMissing where a library is not installed;
+    torch.OutOfMemoryError is not raised. After a failure nothing stays loaded.
     """
     started = time.monotonic()
     go_offline()
@@ -43,31 +56,31 @@ def load(config: GenerationConfig, models_directory: Path, device: str) -> Loade
         )
     folder = models_directory / config.model.name
     verify(folder, config.model.digest)
+    check_backends(config, device)
+    loras = find_loras(config, models_directory)
     problem = None
     try:
-        pipe = _read(folder, family, config.dtype).to(device)
+        pipe = _read(folder, family, config.dtype)
+        _check_class(pipe, family, config, folder)
+        pipe = _arranged(pipe, config, loras, device)
     except torch.AcceleratorError:  # the device is lost, not the model
         raise
+    except ModelUnavailable as error:
+        problem = str(error)
     except Exception as error:  # whatever a damaged folder makes the libraries raise
-        problem = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        said = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        problem = f"the model in {folder} cannot be loaded ({said}); put a complete {config.family} there"
     if problem is not None:  # outside of `except`: the error's frames held the half-loaded weights
         gc.collect()
-        raise ModelUnavailable(
-            f"the model in {folder} cannot be loaded ({problem}); put a complete {config.family} there"
-        )
-    found = type(pipe).__name__
-    if found != family.pipeline_class:
-        raise ModelUnavailable(
-            f"the model in {folder} is a {found}, but {config.label} is of the family {config.family}, "
-            f"a {family.pipeline_class}; name the right model in the config"
-        )
+        raise ModelUnavailable(problem)
     return Loaded(
         key=config.model_key,
         pipe=pipe,
         family=family,
         scheduler_config=dict(pipe.scheduler.config),
-        weights_bytes=_weights_bytes(pipe),
+        weights_bytes=device_bytes(pipe, config),
         seconds=time.monotonic() - started,
+        offloaded=config.offload != "none",
     )
 
 
@@ -81,13 +94,43 @@ def _read(folder: Path, family: Family, dtype: str) -> Any:
         local_files_only=True,
         use_safetensors=True,
         low_cpu_mem_usage=is_accelerate_available(),
+        **_left_out(folder),
         **family.load_options,
     )
     pipe.set_progress_bar_config(disable=True)
+    _convert(pipe, getattr(torch, dtype))
     return pipe
 
 
-def _weights_bytes(pipe: Any) -> int:
-    modules = [part for part in pipe.components.values() if isinstance(part, torch.nn.Module)]
-    tensors = [tensor for module in modules for tensor in (*module.parameters(), *module.buffers())]
-    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+def _convert(pipe: Any, dtype: torch.dtype) -> None:
+    """Models that from_pretrained left in the type of their file: without accelerate it assigns all tensors of one as
+    they are if the first of them, as the position code of SD3's transformer, has the model's type already."""
+    from diffusers import ModelMixin
+
+    for part in pipe.components.values():
+        if isinstance(part, ModelMixin) and part.dtype != dtype and not part._keep_in_fp32_modules:
+            part.to(dtype)
+
+
+def _check_class(pipe: Any, family: Family, config: GenerationConfig, folder: Path) -> None:
+    found = type(pipe).__name__
+    if found != family.pipeline_class:
+        raise ModelUnavailable(
+            f"the model in {folder} is a {found}, but {config.label} is of the family {config.family}, "
+            f"a {family.pipeline_class}; name the right model in the config"
+        )
+
+
+def _arranged(pipe: Any, config: GenerationConfig, loras: Sequence[Lora], device: str) -> Any:
+    merge_loras(pipe, loras)
+    choose_attention(pipe, config)
+    cut_decoding(pipe, config)
+    pipe = settle(pipe, config, device)
+    compile_parts(pipe, config)
+    return pipe
+
+
+def _left_out(folder: Path) -> dict[str, None]:
+    """Parts that the folder says it has none of, as an SD3 without T5 does: from_pretrained must be told again."""
+    index: dict[str, Any] = json.loads((folder / "model_index.json").read_text("utf-8"))
+    return {name: None for name, part in index.items() if part == [None, None]}

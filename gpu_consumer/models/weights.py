@@ -23,7 +23,7 @@ def uniform(name: str, count: int) -> "np.ndarray[tuple[int], np.dtype[np.float6
 
 
 def _sinusoid(shape: torch.Size) -> torch.Tensor:
-    """The position code of a motion module, (1, positions, channels); rounded, since libm differs in its last bit."""
+    """A code for each position, (1, positions, channels); rounded, since libm differs in its last bit."""
     _, positions, channels = shape
     rows = [
         [
@@ -37,7 +37,7 @@ def _sinusoid(shape: torch.Size) -> torch.Tensor:
 
 def _value(seed: str, name: str, tensor: torch.Tensor, gain: float) -> torch.Tensor:
     last = name.rsplit(".", 1)[-1]
-    if last == "pe":
+    if last in ("pe", "pos_embed"):  # of a motion module, and of a transformer's patches
         return _sinusoid(tensor.shape)
     if last == "bias":
         return torch.zeros_like(tensor)

@@ -37,7 +37,7 @@ def proxy(s3_server: S3Server) -> Iterator[FaultyProxy]:
 
 @pytest.fixture
 def impatient(s3_store_url: str) -> StoreSettings:
-    """S3 with time-outs and a deadline that a test can wait for."""
+    """S3 with time-outs and a deadline that a test can wait for: for what is meant to fail."""
     assert s3_store_url
     return StoreSettings(
         connect_timeout_seconds=1, read_timeout_seconds=1, deadline_seconds=2, retry_first_seconds=0.01
@@ -45,7 +45,13 @@ def impatient(s3_store_url: str) -> StoreSettings:
 
 
 @pytest.fixture
-def proxied(impatient: StoreSettings, proxy: FaultyProxy) -> ObjectStore:
-    """S3 through the proxy."""
-    settings = impatient.model_copy(update={"endpoint_url": proxy.url, "deadline_seconds": 60})
+def proxied(s3_store_url: str, proxy: FaultyProxy) -> ObjectStore:
+    """S3 through the proxy. Silence is a held reply, and not a slow machine."""
+    settings = StoreSettings(
+        url=s3_store_url,
+        endpoint_url=proxy.url,
+        read_timeout_seconds=3,
+        deadline_seconds=60,
+        retry_first_seconds=0.01,
+    )
     return open_store(settings.url, settings)

@@ -97,6 +97,15 @@ class Leased:
         async with aclosing(read_log(self.kafka, [at or self.out])) as records:
             return [record.value or b"" async for record in records]
 
+    async def becomes_visible(self, *values: bytes) -> None:
+        """Wait until a reader sees exactly these. A commit returns before its markers stand in the partitions."""
+
+        async def all_there() -> bool:
+            return len(await self.visible()) >= len(values)
+
+        await until(all_there)
+        assert await self.visible() == list(values)
+
     async def offset(self) -> int | None:
         """The group's offset, perhaps a stale one."""
         consumer = group_consumer(self.kafka, self.group)

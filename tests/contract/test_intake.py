@@ -146,7 +146,7 @@ async def test_every_kind_of_request_ends_once(
         await asyncio.to_thread(sent.transactions, kafka, catalogue.requests, "inside", 20)
         await asyncio.to_thread(sent.storm, kafka, catalogue.requests, "after", 100)
         await end_well(kafka, catalogue, sent)
-        assert service.not_ready() is None
+        await eventually(lambda: service.not_ready() is None)
         assert service.not_alive() is None
     home = Counter(
         request["request_id"]

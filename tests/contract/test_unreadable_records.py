@@ -144,10 +144,10 @@ async def test_an_unreadable_record_is_one_dead_letter(
             dead = await asyncio.to_thread(committed, kafka, catalogue.dead_letters, 1)
             return len(ended) + len(dead) >= 3 * len(sent) + fine
 
-        await eventually(all_ended, seconds=30, what="an ending of every record")
-        await drained(kafka, catalogue, seconds=30)
+        await eventually(all_ended, what="an ending of every record")
+        await drained(kafka, catalogue)
         assert service.not_alive() is None
-        assert service.not_ready() is None
+        await eventually(lambda: service.not_ready() is None, what="an open lease")
     await asyncio.to_thread(check, kafka, catalogue, sent, fine)
     assert set(lag(kafka, catalogue).values()) == {0}
 
@@ -168,10 +168,8 @@ async def test_half_a_million_headers_in_a_small_batch_end_and_stop_nobody(
         await produce_raw(kafka, catalogue.requests, at, batch)
         after = raw_batch([raw_record(0, TENANT.encode(), request(TENANT, "after"))])
         await produce_raw(kafka, catalogue.requests, at, after)
-        await eventually(
-            lambda: len(committed(kafka, catalogue.decisions, 2)) == (1 if home else 2), seconds=30, what="decisions"
-        )
-        await drained(kafka, catalogue, seconds=30)
+        await eventually(lambda: len(committed(kafka, catalogue.decisions, 2)) == (1 if home else 2), what="decisions")
+        await drained(kafka, catalogue)
     assert len(committed(kafka, catalogue.dead_letters, 1)) == home
 
 
@@ -182,7 +180,7 @@ async def test_a_log_is_read_through_it(kafka: KafkaSettings, catalogue: Catalog
     batch, values = case.batch(name)
     first = await produce_raw(kafka, catalogue.results, 0, batch)
     partition = TopicPartition(catalogue.results, 0)
-    async with aclosing(read_log(kafka, [partition], stall_seconds=5)) as records:
+    async with aclosing(read_log(kafka, [partition])) as records:
         read = [record async for record in records]
     assert [record.offset for record in read] == [first, first + 1, first + 2]
     assert [n for n, record in enumerate(read) if HEADER_UNREADABLE in dict(record.headers)] == list(case.dead)

@@ -62,7 +62,7 @@ async def viewed(kafka: KafkaSettings, topic: str) -> AsyncIterator[Viewed]:
 
 @pytest.fixture
 async def place(kafka: KafkaSettings, prefix: str) -> AsyncIterator[Viewed]:
-    quick = kafka.model_copy(update={"metadata_max_age_ms": 500, "request_timeout_ms": 2_000})
+    quick = kafka.model_copy(update={"metadata_max_age_ms": 500})
     await create(kafka, NewTopic(f"{prefix}.control", 1, 1))
     async with viewed(quick, f"{prefix}.control") as place:
         yield place

@@ -177,7 +177,8 @@ def test_what_kafka_refuses_at_start_is_a_sentence_and_leaves_nothing_running(
     assert server.status(settings).state is State.STOPPED
 
 
-def test_three_brokers_go_on_with_two(settings: BrokerSettings) -> None:
+def test_three_brokers_go_on_with_two(tmp_path: Path, settings: BrokerSettings) -> None:
+    settings = BrokerSettings(home=tmp_path, broker_stop_seconds=90)  # far above what three need on a slow machine
     started = server.up(settings, CONSOLE, brokers=3)
     assert started.bootstrap.count(",") == 2
     with pytest.raises(BrokerError, match="holds the data of a cluster of 3, not 1"):

@@ -3,6 +3,7 @@
 import gc
 import hashlib
 import io
+import json
 import shutil
 import socket
 import threading
@@ -28,6 +29,7 @@ from gpu_consumer.models.digests import ModelUnavailable, model_digest
 from gpu_consumer.models.families import FAMILIES, SCHEDULERS
 from gpu_consumer.models.loading import Loaded
 from schemas.config import GenerationConfig, ModelRef
+from tests.stepwise import PAIRS
 from tests.tiny import models, tiny_config
 
 __all__ = ["models"]
@@ -41,8 +43,6 @@ ITEMS = (
     Item("c", "a cat", "a dog, blurred", 2**64 - 1),
     Item("d", "", "", 3),
 )
-# The flow-match schedule belongs to families that are not served yet.
-NAMES = [name for name in SCHEDULERS if name != "flow-match-euler"]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -79,8 +79,7 @@ def latents(loaded: Loaded, config: GenerationConfig, *items: Item) -> torch.Ten
     return stages.denoise(loaded, config, stages.padded(items, config.bucket), account)
 
 
-@pytest.mark.parametrize("family", ["sd15", "sdxl"])
-@pytest.mark.parametrize("scheduler", NAMES)
+@pytest.mark.parametrize(("family", "scheduler"), PAIRS)
 def test_alone_and_in_a_full_batch_the_bytes_are_the_same(
     models: Path, engine: PipelineEngine, family: str, scheduler: str
 ) -> None:
@@ -144,6 +143,43 @@ def test_other_formats(models: Path, engine: PipelineEngine, image_format: str, 
     assert (image.format, image.size) == (image_format.upper(), (64, 64))
     assert (picture.extension, picture.content_type) == (extension, f"image/{image_format}")
     assert not image.getexif()
+
+
+@pytest.mark.parametrize(("image_format", "content_type"), [("mp4", "video/mp4"), ("webp", "image/webp")])
+def test_a_video_has_its_frames_and_its_duration(
+    models: Path, engine: PipelineEngine, image_format: str, content_type: str
+) -> None:
+    config = tiny_config(models, "animatediff", image_format=image_format, frames=6, frames_per_second=4)
+    finished = run(engine, config, *ITEMS[:2])
+    assert [(one.frames, one.duration_seconds) for one in finished.pictures] == [(6, 1.5), (6, 1.5)]
+    for one in finished.pictures:
+        assert (one.content_type, one.extension, one.width, one.height) == (content_type, image_format, 64, 64)
+    assert len(set(digests(finished).values())) == 2
+
+
+def test_an_sd3_without_t5_is_loaded_and_hears_its_other_encoders(models: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "tiny-sd3"
+    shutil.copytree(models / "tiny-sd3", folder)
+    for part in ("text_encoder_3", "tokenizer_3"):
+        shutil.rmtree(folder / part)
+    index = json.loads((folder / "model_index.json").read_text())
+    (folder / "model_index.json").write_text(
+        json.dumps({**index, "text_encoder_3": [None, None], "tokenizer_3": [None, None]})
+    )
+    config = tiny_config(tmp_path, "sd3")
+    pictures = run(make_engine(tmp_path), config, *ITEMS).pictures
+    assert len({hashlib.sha256(one.data).hexdigest() for one in pictures}) == len(ITEMS)
+    (long,) = run(make_engine(tmp_path), config, replace(ITEMS[0], prompt="cat " * 100)).pictures
+    assert [warning.split(":")[0] for warning in long.warnings] == ["the prompt has 102 tokens and the model reads 77"]
+
+
+def test_with_t5_an_sd3_reads_more(models: Path, engine: PipelineEngine) -> None:
+    # case DIF-04
+    config = tiny_config(models, "sd3")
+    within, beyond = (replace(ITEMS[0], prompt="cat " * count) for count in (200, 300))
+    (one,), (other,) = (run(engine, config, item).pictures for item in (within, beyond))
+    assert one.warnings == ()
+    assert other.warnings == ("the prompt has 301 tokens and the model reads 256: the end was left out",)
 
 
 def test_a_prompt_that_is_cut_is_said_so(models: Path, engine: PipelineEngine) -> None:
@@ -357,7 +393,7 @@ def test_one_model_is_on_the_device_and_a_swap_leaves_nothing(models: Path) -> N
         ({"model": ModelRef(name="absent", digest="sha256:" + "0" * 64)}, "kiln models make-tiny"),
         ({"model": ModelRef(name="tiny-sd15", digest="sha256:" + "0" * 64)}, "was asked for"),
         ({"family": "sdxl"}, "is a StableDiffusionPipeline"),
-        ({"family": "sd3"}, "not served by this release"),
+        ({"family": "later"}, "not served by this release"),
     ],
 )
 def test_a_model_that_is_not_here_is_said_in_a_sentence(models: Path, change: dict[str, Any], sentence: str) -> None:

@@ -14,15 +14,16 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from gpu_consumer.engine.stepwise.request import Ended, Made, Request
 from gpu_consumer.engine.stepwise.slots import Slots
-from tests.stepwise import NAMES, SHAPE, finish, loaded, made, request, sha256, stepwise
+from gpu_consumer.models.families import FAMILIES
+from tests.stepwise import PAIRS, SHAPE, finish, loaded, made, request, sha256, stepwise
 from tests.tiny import models
 
 __all__ = ["models"]
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 
-FAMILIES = ["sd15", "sdxl"]
 STEPS_MAX = 5
+SCHEDULERS = {family: [scheduler for of, scheduler in PAIRS if of == family] for family in FAMILIES}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -31,17 +32,16 @@ def _one_thread() -> None:
 
 
 # Few values of each, so that what a request gives alone is mostly known already; every combination is a different draw.
-requests = st.builds(
-    request,
-    prompt=st.sampled_from(["a red circle", "", "日本の城 🏯"]),
-    negative=st.sampled_from(["", "grey, blurred"]),
-    seed=st.sampled_from([0, 2**64 - 1]),
-    scheduler=st.sampled_from(NAMES),
-    steps=st.integers(1, STEPS_MAX),
-    guidance_scale=st.sampled_from([1.0, 3.3, 7.5]),
-)
-# When a neighbour comes, and after how many steps it is told to leave, if it is still there.
-neighbours = st.lists(st.tuples(requests, st.integers(0, 8), st.none() | st.integers(0, 4)), max_size=6)
+def requests(family: str) -> st.SearchStrategy[Request]:
+    return st.builds(
+        request,
+        prompt=st.sampled_from(["a red circle", "", "日本の城 🏯"]),
+        negative=st.sampled_from(["", "grey, blurred"]),
+        seed=st.sampled_from([0, 2**64 - 1]),
+        scheduler=st.sampled_from(SCHEDULERS[family]),
+        steps=st.integers(1, STEPS_MAX),
+        guidance_scale=st.sampled_from([1.0, 3.3, 7.5]),
+    )
 
 
 @cache
@@ -56,18 +56,16 @@ def same(left: Made, right: Made) -> bool:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@given(target=requests, joins=st.integers(0, 8), place=st.integers(0, 6), others=neighbours, patience=st.integers(0, 5))
-@settings(max_examples=50, deadline=None)
+@given(data=st.data(), joins=st.integers(0, 8), place=st.integers(0, 6), patience=st.integers(0, 5))
+@settings(max_examples=40, deadline=None)
 def test_neighbours_slot_and_time_change_nothing(
-    models: Path,
-    family: str,
-    target: Request,
-    joins: int,
-    place: int,
-    others: list[tuple[Request, int, int | None]],
-    patience: int,
+    models: Path, family: str, data: st.DataObject, joins: int, place: int, patience: int
 ) -> None:
     """First come, first served; `place` is the target's among those of its step, so it is found in every slot."""
+    target = data.draw(requests(family))
+    # When a neighbour comes, and after how many steps it is told to leave, if it is still there.
+    stays = st.tuples(requests(family), st.integers(0, 8), st.none() | st.integers(0, 4))
+    others = data.draw(st.lists(stays, max_size=6))
     arrivals = [(at, _named(one, f"n{n}")) for n, (one, at, _) in enumerate(others)]
     arrivals.insert(place, (joins, _named(target, "target")))
     queue = deque(sorted(arrivals, key=lambda arrival: arrival[0]))
@@ -90,20 +88,20 @@ def _named(one: Request, key: str) -> Request:
     return replace(one, item=replace(one.item, key=key))
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("scheduler", NAMES)
+@pytest.mark.parametrize(("family", "scheduler"), PAIRS)
 def test_in_each_slot_at_each_step_it_is_the_same(models: Path, family: str, scheduler: str) -> None:
     # case DIF-08, DIF-10
+    other = SCHEDULERS[family][0]
     target = request(prompt="a red circle", negative="grey", seed=7, scheduler=scheduler, steps=3, guidance_scale=5.3)
     expected = alone(models, family, target)
     for slot in range(SHAPE.bucket):
         for joins in range(3):
             engine = stepwise(loaded(models, family))
-            engine.join([request(f"n{n}", seed=n, steps=6, scheduler="ddim") for n in range(slot)])
+            engine.join([request(f"n{n}", seed=n, steps=6, scheduler=other) for n in range(slot)])
             for _ in range(joins):
                 engine.step()
             engine.join([_named(target, "target")])
-            engine.join([request(f"m{n}", seed=9 - n, steps=5) for n in range(engine.free_slots)])
+            engine.join([request(f"m{n}", seed=9 - n, steps=5, scheduler=other) for n in range(engine.free_slots)])
             assert same(made(finish(engine)["target"]), expected)
 
 

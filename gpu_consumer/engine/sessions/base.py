@@ -26,7 +26,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """An item that the device is done with: uint8 pixels, (height, width, 3), made in a batch padded to `bucket`."""
+    """The device is done with it: uint8 pixels, ([frames,] height, width, 3), made in a batch padded to `bucket`."""
 
     wanted: Wanted
     pixels: Any

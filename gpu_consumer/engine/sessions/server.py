@@ -10,7 +10,7 @@ from gpu_consumer.engine.encoder import Encoder
 from gpu_consumer.engine.heart import Heart
 from gpu_consumer.engine.inbox import Inbox
 from gpu_consumer.engine.outbox import Outbox
-from gpu_consumer.engine.protocol import Drawn, Ended, Event, Joined, Refused, Share
+from gpu_consumer.engine.protocol import Drawn, Ended, Event, Item, Joined, Refused, Share
 from gpu_consumer.engine.residence import Residence
 from gpu_consumer.engine.sessions.base import Decoded, Outcome, Session, Wanted
 from gpu_consumer.engine.sessions.grants import Grants
@@ -33,7 +33,7 @@ class Server:
         self._inbox = inbox
         self._outbox = outbox
         self._encoder = encoder
-        self._grants = Grants()
+        self._grants = Grants(device, residence)
         self._heart = Heart(outbox.say, device, residence)
         self._tracer = Tracer()
         self._observations = Observations()
@@ -45,27 +45,44 @@ class Server:
         """Until the pipe closes, by raising HungUp. Raises faults.Sticky."""
         self._heart.start()
         while True:
-            session = self._session
-            resting = (session is None or session.idle) and self._inbox.head is None
-            self._heart.beat(session)
+            resting = self._rests and self._inbox.head is None
+            self._heart.beat(self._session)
             self._attend(_IDLE_SECONDS if resting else 0.0)
             self._admit()
-            if self._session is not None and not self._session.idle:
-                self._step(self._session)
+            if not self._rests:
+                self._step()
 
-    def open(self, config: GenerationConfig) -> tuple[Session, float]:
-        """A session for `config`, and the seconds that loading its model took. Blocks while it loads.
+    @property
+    def _rests(self) -> bool:
+        return self._session is None or self._session.idle
 
-        Raises ModelUnavailable, and ValueError where the model cannot run as `config` asks.
+    def open(self, config: GenerationConfig) -> float:
+        """Open the session of `config` in place of the one before; the seconds that loading its model took, or 0.
+
+        Blocks while it loads. Raises ModelUnavailable, and ValueError where the model cannot run as `config` asks.
         """
         self._session = None  # what it holds is let go before the next one loads
         loaded, seconds = self._residence.take(config)
         if config.batching == "whole":
-            session: Session = WholeSession(self._device, self._residence, loaded, self._grants, config, self._stepped)
+            self._session = WholeSession(self._device, self._residence, loaded, self._grants, config, self._stepped)
         else:
-            session = StepSession(self._device, self._residence, loaded, self._grants, config, self._stepped)
-        self._session = session
-        return session, seconds
+            self._session = StepSession(self._device, self._residence, loaded, self._grants, config, self._stepped)
+        return seconds
+
+    def draw(self, config: GenerationConfig, item: Item) -> tuple[Ended | Decoded, float]:
+        """Draw `item` alone, as it would be drawn, and say nothing of it: its end, and the seconds of loading.
+
+        Raises what `open` raises, and faults.Sticky.
+        """
+        seconds = self.open(config)
+        session = self._session
+        assert session is not None
+        session.join([Wanted(item, config)])
+        ends: list[Ended | Decoded] = []
+        while not session.idle:
+            ends += [outcome for outcome in session.step() if not isinstance(outcome, Drawn)]
+        assert len(ends) == 1, "nobody can have left"
+        return ends[0], seconds
 
     def _attend(self, seconds: float) -> None:
         """Read what has come. Who is to leave has left afterwards."""
@@ -76,30 +93,43 @@ class Server:
             elif self._session is not None and (left := self._session.leave(key)) is not None:
                 ended.append(self._with_load(left))
         self._outbox.say(ended)
+        self._grants.learn(self._inbox.take_peaks())
         self._tracer.ask(self._inbox.take_profile())
 
     def _admit(self) -> None:
         """Let the head join, and those behind it, while they are of the running kind and a slot is free."""
         while (head := self._inbox.head) is not None:
-            session = self._session
-            seconds = 0.0
-            if session is None or session.kind != head.kind or (session.spent and session.idle):
-                if session is not None and not session.idle:
+            load_seconds = 0.0
+            if not self._suits(head):
+                if not self._rests:
                     return
-                self._heart.beat(None, loading=True)
-                try:
-                    session, seconds = self.open(head.config)
-                except ModelUnavailable as error:
-                    self._outbox.say([Refused(tuple(self._inbox.drop_model(head.config.model_key)), str(error))])
+                opened = self._open_for(head)
+                if opened is None:
                     continue
-                except ValueError as error:
-                    self._outbox.say([Refused(tuple(self._inbox.drop_kind(head.kind)), str(error))])
-                    continue
+                load_seconds = opened
+            session = self._session
+            assert session is not None
             joining = self._inbox.take(session.kind, session.free)
             if not joining:
                 session.expect(self._inbox.peek(session.kind, session.slots))
                 return
-            self._join(session, joining, seconds)
+            self._join(session, joining, load_seconds)
+            del session  # whoever opens the next one must find nobody who holds the model of this one
+
+    def _suits(self, head: Wanted) -> bool:
+        session = self._session
+        return session is not None and session.kind == head.kind and not (session.spent and session.idle)
+
+    def _open_for(self, head: Wanted) -> float | None:
+        """The seconds that loading took; None if those who want it were refused."""
+        self._heart.beat(None, loading=True)
+        try:
+            return self.open(head.config)
+        except ModelUnavailable as error:
+            self._outbox.say([Refused(tuple(self._inbox.drop_model(head.config.model_key)), str(error))])
+        except ValueError as error:
+            self._outbox.say([Refused(tuple(self._inbox.drop_kind(head.kind)), str(error))])
+        return None
 
     def _join(self, session: Session, joining: list[Wanted], load_seconds: float) -> None:
         keys = tuple(one.key for one in joining)
@@ -108,12 +138,16 @@ class Server:
         self._outbox.say([Joined(keys)])
         session.join(joining)
 
-    def _step(self, session: Session) -> None:
+    def _step(self) -> None:
+        session = self._session
+        assert session is not None
         self._heart.beat(session)
         self._tracer.before_step()
         self._since = time.monotonic()
         self._tell(session.step())
-        self._outbox.say(self._observations.due(session))
+        if observed := self._observations.due(session):
+            self._grants.observe(session.kind, session.slots, session.peak_bytes)
+            self._outbox.say(observed)
 
     def _stepped(self) -> None:
         """After each step of a session, and within it: the next one waits for this."""

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -16,8 +16,17 @@ from gpu_consumer.engine.sessions.grants import Grants
 from gpu_consumer.engine.stepwise import request as stepwise
 from gpu_consumer.engine.stepwise.loop import Stepwise
 from gpu_consumer.engine.stepwise.request import Failed, Request, Shape
+from gpu_consumer.memory import half
 from gpu_consumer.models.loading import Loaded
 from schemas.config import GenerationConfig
+
+
+@dataclass(frozen=True, slots=True)
+class _Try:
+    """A batch of `slots` that did not fit, and who of it has not ended since."""
+
+    slots: int
+    waiting: set[str]
 
 
 class StepSession:
@@ -46,6 +55,7 @@ class StepSession:
         self._grants = grants
         self._on_step = on_step
         self._wanted: dict[str, Wanted] = {}
+        self._tries: list[_Try] = []
         self._told: set[str] = set()  # drawn, and said so; after a retry they are not drawn a second time
         self._evicted: deque[Request] = deque()  # joined, and wait for a slot of the smaller bucket
         self._engine = self._open(grants.slots(config))
@@ -95,7 +105,7 @@ class StepSession:
         if found is not None:  # outside of `except`: the error's frames hold the batch's tensors
             return self._make_smaller(found.message)
         self._on_step()
-        self.peak_bytes = max(self.peak_bytes, self._engine.peak_bytes - self._loaded.weights_bytes)
+        self.peak_bytes = max(self.peak_bytes, self._engine.peak_bytes - self._residence.weights_bytes)
         return self._outcomes(ended)
 
     def _outcomes(self, ended: Sequence[stepwise.Ended]) -> list[Outcome]:
@@ -118,27 +128,40 @@ class StepSession:
         """Half the bucket, and all that are here start again in it, in their order. One that is alone has failed."""
         outcomes = self._outcomes(self._engine.take_ended())
         self._evicted.extendleft(reversed(self._engine.evict()))
-        if self.slots > 1:
-            slots = (self.slots + 1) // 2
-            if not self.spent:
-                self._grants.learn(self.kind, slots)
-        else:
-            # That it does not fit alone says nothing about the others: they get their bucket back.
-            slots = 1
-            self.spent = True
-            self._grants.forget(self.kind)
-            first = self._evicted.popleft()
-            flaw = Flaw(first.key, "out_of_memory", message)
-            outcomes.append(Ended(self._forget(first.key).key, flaw, first.bill.share()))
+        slots = self.slots
         del self._engine  # its tensors make room for the next one's
         self._residence.tidy()
+        if self._grants.neighbour_took(self._free_bytes):
+            self.spent = True  # a passing trouble: the next session asks again what is free
+        if slots > 1:
+            self._tries.append(_Try(slots, {one.key for one in self._evicted}))
+            slots = half(slots)
+        else:
+            # That it does not fit alone says nothing about the others: they get their bucket back, in the next session.
+            self.spent = True
+            first = self._evicted.popleft()
+            outcomes.append(Ended(first.key, Flaw(first.key, "out_of_memory", message), first.bill.share()))
+            self._forget(first.key)
         self._engine = self._open(slots)
         return outcomes
 
+    def _learn(self, key: str) -> None:
+        """A batch did not fit for its size once each of those that were in it fitted into a smaller one."""
+        if self.spent:
+            self._tries.clear()
+        for one in self._tries:
+            one.waiting.discard(key)
+            if not one.waiting:
+                self._grants.out_of_memory(self.kind, one.slots)
+        self._tries = [one for one in self._tries if one.waiting]
+
     def _open(self, slots: int) -> Stepwise:
+        self._free_bytes = self._grants.free_bytes()
         shape = replace(Shape.of(self.config), bucket=slots)
-        return Stepwise(self._device, self._loaded, shape, item_bytes=self.config.price.vram_bytes)
+        item_bytes = self._grants.predicted(self.config, slots) // slots
+        return Stepwise(self._device, self._loaded, shape, item_bytes=item_bytes)
 
     def _forget(self, key: str) -> Wanted:
         self._told.discard(key)
+        self._learn(key)
         return self._wanted.pop(key)

@@ -7,7 +7,7 @@ from gpu_consumer.engine.account import Account
 from gpu_consumer.engine.bill import Bill
 from gpu_consumer.engine.device import Device
 from gpu_consumer.engine.faults import Trouble
-from gpu_consumer.engine.pipeline import PipelineEngine, Pixels
+from gpu_consumer.engine.pipeline import PipelineEngine, Pixels, Results
 from gpu_consumer.engine.protocol import Drawn, Ended, Flaw, Share
 from gpu_consumer.engine.residence import Residence
 from gpu_consumer.engine.sessions.base import Decoded, Outcome, Wanted
@@ -37,17 +37,20 @@ class WholeSession:
         self.peak_bytes = 0
         self._device = device
         self._loaded = loaded
+        self._residence = residence
         self._grants = grants
+        self._slots = grants.slots(config)
         self._on_step = on_step
         self._engine = PipelineEngine(device, residence)
         self._batch: dict[str, Wanted] = {}
         self._bills: dict[str, Bill] = {}
         self._account = Account(device, config.bucket)
         self._charged: dict[str, float] = {}
+        self._free_bytes = 0
 
     @property
     def slots(self) -> int:
-        return self._grants.slots(self.config)
+        return self._slots
 
     @property
     def free(self) -> int:
@@ -65,6 +68,7 @@ class WholeSession:
         self._batch = {one.key: one for one in wanted}
         self._bills = {one.key: Bill() for one in wanted}
         self._account = Account(self._device, self.slots)
+        self._free_bytes = self._grants.free_bytes()
         self._charged = {}
 
     def expect(self, wanted: Sequence[Wanted]) -> None:
@@ -85,7 +89,7 @@ class WholeSession:
             config, items, self._account, on_step=self._stepped, gone=lambda key: key not in self._batch
         )
         self._charge()
-        self.peak_bytes = max(self.peak_bytes, self._account.peak_bytes - self._loaded.weights_bytes)
+        self.peak_bytes = max(self.peak_bytes, self._account.peak_bytes - self._residence.weights_bytes)
         self._learn(results)
         batch, self._batch = self._batch, {}
         if not batch:
@@ -97,12 +101,13 @@ class WholeSession:
             self._bills[key].stepped(len(self._batch))
         self._on_step()
 
-    def _learn(self, results: dict[str, Pixels | Trouble]) -> None:
+    def _learn(self, results: Results) -> None:
         """A size that was found to fit is that of the next batch. One that only failed says nothing about others."""
         made = [one.bucket for one in results.values() if isinstance(one, Pixels)]
         alone = any(isinstance(one, Trouble) and one.out_of_memory for one in results.values())
-        if made and not alone and min(made) < self.slots:
-            self._grants.learn(self.kind, min(made))
+        if made and min(made) < self.slots and not alone and not self._grants.neighbour_took(self._free_bytes):
+            self._grants.out_of_memory(self.kind, self.slots)
+        self._slots = self._grants.slots(self.config)
 
     def _outcome(self, wanted: Wanted, result: Pixels | Trouble) -> Outcome:
         share = self._close(wanted.key)

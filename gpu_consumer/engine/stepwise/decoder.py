@@ -21,7 +21,7 @@ _SENTENCES: dict[FlawCode, str] = {
 def decode(
     loaded: Loaded, latents: Mapping[str, torch.Tensor], bucket: int, account: Account
 ) -> dict[str, Any | Trouble]:
-    """By key, for each latents, (1, ...), at most `bucket`: uint8 pixels (height, width, 3), or what is wrong.
+    """By key, for each latents, (1, ...), at most `bucket` of them: pixels as Made has them, or what is wrong.
 
     A batch that fails is halved until the bad one is alone; the padded size stays. Raises torch.OutOfMemoryError,
     faults.Sticky.

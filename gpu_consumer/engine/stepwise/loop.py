@@ -48,7 +48,7 @@ class Stepwise:
             f"a {loaded.family.pipeline_class} has no step family" if family is None else family.unsuited(loaded.pipe)
         )
         if family is None or problem:
-            raise ValueError(f"this model cannot run step by step: {problem}; run it in the pipeline engine")
+            raise ValueError(f"this model cannot run step by step: {problem}; set batching: whole in its config")
         self.shape = shape
         self._loaded = loaded
         self._decode_bucket = decode_bucket or shape.bucket

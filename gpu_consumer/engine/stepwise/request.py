@@ -17,10 +17,11 @@ class Shape:
     width: int
     height: int
     bucket: int
+    frames: int = 1
 
     @classmethod
     def of(cls, config: GenerationConfig) -> Self:
-        return cls(config.width, config.height, config.bucket)
+        return cls(config.width, config.height, config.bucket, config.frames)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,8 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A picture: uint8 array (height, width, 3), and the latents (1, channels, ...) it came from, on the device."""
+    """A picture: uint8 array (height, width, 3), or of a video (frames, height, width, 3), and the latents
+    (1, channels, ...) it was decoded from, on the device."""
 
     request: Request
     pixels: Any

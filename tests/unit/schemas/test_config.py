@@ -33,7 +33,6 @@ def config(**changes: Any) -> GenerationConfig:
         {"guidance_scale": 5.5},
         {"width": 72},
         {"height": 72},
-        {"frames": 2},
         {"frames_per_second": 9},
         {"bucket": 8},
         {"image_format": "webp"},
@@ -43,6 +42,41 @@ def config(**changes: Any) -> GenerationConfig:
 def test_what_changes_a_byte_changes_the_hash(changes: dict[str, Any]) -> None:
     assert set(changes) <= set(PIXEL_FIELDS)
     assert config(**changes).config_hash != config().config_hash
+
+
+def test_one_frame_more_changes_the_hash() -> None:
+    video = {"family": "animatediff", "image_format": "mp4"}
+    assert config(**video, frames=8).config_hash != config(**video, frames=9).config_hash
+
+
+FLOW = {"family": "sd3", "scheduler": "flow-match-euler"}
+VIDEO = {"family": "animatediff", "frames": 8, "image_format": "mp4"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "cure"),
+    [
+        ({"family": "sd3"}, "set scheduler: flow-match-euler"),
+        ({"scheduler": "flow-match-euler"}, "set scheduler: any other than flow-match-euler"),
+        ({**FLOW, "width": 72}, "set width and height to multiples of 16"),
+        ({"frames": 8, "image_format": "mp4"}, "the family sd15 does not make 8 frames; set frames: 1"),
+        ({**VIDEO, "frames": 1}, "the family animatediff does not make 1 frames; set frames: 2 or more"),
+        ({**VIDEO, "image_format": "png"}, "a png holds one frame, not 8; set image_format: mp4 or webp"),
+        ({**VIDEO, "image_format": "jpeg"}, "a jpeg holds one frame, not 8; set image_format: mp4 or webp"),
+        ({"image_format": "mp4"}, "set image_format: png, webp or jpeg"),
+    ],
+)
+def test_what_no_model_can_make_is_refused_with_the_cure(changes: dict[str, Any], cure: str) -> None:
+    with pytest.raises(ValidationError, match=cure):
+        config(**changes)
+
+
+def test_a_video_has_a_duration_and_a_picture_none() -> None:
+    assert config(**VIDEO).duration_seconds == 1.0
+    assert config(**VIDEO, frames_per_second=16).duration_seconds == 0.5
+    assert config(**{**VIDEO, "image_format": "webp"}).frames == 8
+    assert config().duration_seconds is None
+    assert config(**FLOW).scheduler == "flow-match-euler"
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from schemas.codec import decode_object, encode
 from schemas.decision import Decision
 from schemas.export import json_schemas
+from schemas.observation import decode_observation
 from schemas.outcome import decode_outcome
 from schemas.request import GenerationRequest
 from schemas.result import parse_result
@@ -24,6 +25,7 @@ READERS: dict[str, Callable[[bytes], BaseModel]] = {
     "Decision": Decision.model_validate_json,
     "WorkItem": decode_work,
     "Outcome": decode_outcome,
+    "Observation": decode_observation,
     **dict.fromkeys(RESULTS, parse_result),
 }
 

@@ -31,8 +31,13 @@ class StepFamily:
 
 
 def picture_latents(pipe: Any, shape: Shape) -> tuple[int, ...]:
+    return (pipe.unet.config.in_channels, *latent_size(pipe, shape))
+
+
+def latent_size(pipe: Any, shape: Shape) -> tuple[int, int]:
+    """Rows and columns."""
     scale = pipe.vae_scale_factor
-    return (pipe.unet.config.in_channels, shape.height // scale, shape.width // scale)
+    return (shape.height // scale, shape.width // scale)
 
 
 def distilled_guidance(pipe: Any) -> str | None:

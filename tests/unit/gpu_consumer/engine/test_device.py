@@ -1,11 +1,12 @@
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import TypeVar
 
 import pytest
 import torch
 
 from gpu_consumer.engine.account import Account
-from gpu_consumer.engine.device import CpuDevice, Device, open_device
+from gpu_consumer.engine.device import CpuDevice, CudaDevice, Device, Reading, open_device
 from gpu_consumer.engine.settings import EngineSettings
 
 MIB = 1 << 20
@@ -104,3 +105,49 @@ def test_a_device_is_cpu_cuda_or_an_import_path(device: str) -> None:
 def test_a_missing_card_is_said_with_the_cure() -> None:
     with pytest.raises(RuntimeError, match="CUDA_VISIBLE_DEVICES"):
         open_device(EngineSettings(device="cuda"))
+
+
+GB = 10**9
+
+
+@pytest.fixture
+def card(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """What the driver and the allocator of a pretended card of 80 GB say; the device under test only reads it."""
+    said = {"free": 80 * GB, "allocated": 0, "reserved": 0, "split": 0}
+    properties = SimpleNamespace(name="card", uuid="0", total_memory=80 * GB)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: properties)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (said["free"], 80 * GB))
+    monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", lambda each: said.update(share=int(100 * each)))
+    names = {"allocated_bytes": "allocated", "reserved_bytes": "reserved", "inactive_split_bytes": "split"}
+    monkeypatch.setattr(
+        torch.cuda, "memory_stats", lambda: {f"{name}.all.current": said[key] for name, key in names.items()}
+    )
+    return said
+
+
+def test_what_neighbours_take_is_not_free(card: dict[str, int]) -> None:
+    """Case GPU-13: asked each time, for another process may have taken it since."""
+    device = open_device(EngineSettings(device="cuda"))
+    assert device.free_bytes() == 80 * GB
+    card.update(free=30 * GB, reserved=20 * GB, allocated=12 * GB, split=3 * GB)
+    assert device.free_bytes() == 35 * GB
+    assert device.reading() == Reading(allocated=12 * GB, reserved=20 * GB, free=35 * GB)
+    card.update(free=0)
+    assert device.free_bytes() == 5 * GB
+
+
+def test_a_process_keeps_below_its_part_of_the_card(card: dict[str, int]) -> None:
+    device = open_device(EngineSettings(device="cuda", gpu_memory_fraction=0.5))
+    assert card["share"] == 50
+    assert device.free_bytes() == 40 * GB
+    card.update(free=60 * GB, reserved=20 * GB, allocated=20 * GB)
+    assert device.free_bytes() == 20 * GB
+
+
+def test_work_on_a_card_is_named_for_its_profiler(card: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    ranges: list[str | None] = []
+    monkeypatch.setattr(torch.cuda.nvtx, "range_push", ranges.append)
+    monkeypatch.setattr(torch.cuda.nvtx, "range_pop", lambda: ranges.append(None))
+    assert CudaDevice().run("decode", ("a", "b"), lambda: [*ranges]) == ["decode a b"]
+    assert ranges == ["decode a b", None]

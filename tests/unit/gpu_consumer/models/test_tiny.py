@@ -3,20 +3,32 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from gpu_consumer.commands.models import app
 from gpu_consumer.models.digests import ModelUnavailable, model_digest, verify
 from gpu_consumer.models.tiny import TINY, make_tiny
-from gpu_consumer.models.tokenizer import CONTEXT, clip_tokenizer
+from gpu_consumer.models.tokenizer import (
+    CONTEXT,
+    T5_CONTEXT,
+    WORD_END,
+    WORDS,
+    clip_tokenizer,
+    encode,
+    merges,
+    t5_tokenizer,
+)
 from gpu_consumer.models.weights import uniform
 from schemas.errors import CommandError
 
 # Configurations name these: a change here is a new version of each configuration that uses the model.
 PUBLISHED = {
-    "tiny-sd15": "sha256:7d799f437823279e935bbd70ddb234055958f2d3ca96ceac4f92d4d477ed3bec",
-    "tiny-sdxl": "sha256:0576ceb2a6da8819c8e7229882c918a18e3723cbdaa2276ce246ed993ef3f95a",
-    "tiny-animatediff": "sha256:256f33f0c33aafd22c167e64d7bd4e6f65f83f35fbea9852fa217bc061121af4",
+    "tiny-sd15": "sha256:adbe09957af11f864c42cdf86ffcc3f338bb7fef96c0c38b7638a7eadad1690e",
+    "tiny-sdxl": "sha256:81500d6d2459abda8ec60a2ea6626b69952389737db6654cfb930cc35a5be95c",
+    "tiny-sd3": "sha256:ae12ccc35ee69a898b6ae1f9dd15ad702aa28259c062b466350b843c341a9dd5",
+    "tiny-animatediff": "sha256:d3d5dc0d74d2746cdcf17df067122e212cce17f44e368ad448c56a33c1b1b5f1",
 }
 
 
@@ -97,7 +109,27 @@ def test_a_prompt_in_any_script_has_tokens_and_none_is_unknown(prompt: str) -> N
     assert "".join(text.split()) == "".join(prompt.lower().split())
 
 
-def test_everyday_words_are_one_token_and_the_context_is_clips() -> None:
+def test_each_word_is_one_token_and_the_context_is_clips() -> None:
     tokenizer = clip_tokenizer()
+    for word in WORDS:
+        assert len(tokenizer(word).input_ids) == 3, word
     assert len(tokenizer("a red circle on the left").input_ids) == 8
     assert tokenizer.model_max_length == CONTEXT == 77
+
+
+@given(st.lists(st.text("abc", min_size=1, max_size=6), unique=True, max_size=12))
+def test_any_vocabulary_gets_one_token_a_word(vocabulary: list[str]) -> None:
+    ranks = {pair: rank for rank, pair in enumerate(merges(vocabulary))}
+    for word in vocabulary:
+        assert encode([*word[:-1], word[-1] + WORD_END], ranks) == [word + WORD_END]
+
+
+def test_t5_hears_the_same_words_and_spells_the_others() -> None:
+    tokenizer = t5_tokenizer()
+    for word in WORDS:
+        assert len(tokenizer(word).input_ids) == 2, word
+    ids = tokenizer("a red dodecahedron").input_ids
+    assert tokenizer.unk_token_id not in ids
+    assert tokenizer.decode(ids, skip_special_tokens=True) == "a red dodecahedron"
+    assert tokenizer("").input_ids == [tokenizer.eos_token_id]
+    assert tokenizer.model_max_length == T5_CONTEXT

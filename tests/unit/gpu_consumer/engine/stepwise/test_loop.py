@@ -330,7 +330,7 @@ def test_a_lost_device_is_said_at_once(models: Path) -> None:
 def test_a_model_without_a_step_family_is_refused_in_a_sentence(models: Path) -> None:
     model = fresh(models)
     spoil(model, pipeline_class=lambda _: "SomethingElse")
-    with pytest.raises(ValueError, match="run it in the pipeline engine"):
+    with pytest.raises(ValueError, match="set batching: whole"):
         stepwise(model)
     consistency = fresh(models)
     consistency.pipe.unet.register_to_config(time_cond_proj_dim=8)

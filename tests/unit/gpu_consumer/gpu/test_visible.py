@@ -1,6 +1,6 @@
 import pytest
 
-from gpu_consumer.engine.visible import Card, first_visible
+from gpu_consumer.gpu.visible import Card, first_visible
 
 A = "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6"
 B = "GPU-1a2b3c4d-0000-4106-c12f-20bd9faed9f6"
@@ -35,6 +35,18 @@ SLICED = (Card(A, (M1, M2)), Card(B))
         ("-1", CARDS, None),
         ("NoDevFiles", CARDS, None),
         ("١", CARDS, None),  # a digit to Python, not to CUDA
+        ("9" * 5000, CARDS, None),
+        (f"nonsense,{A}", CARDS, None),
+        ("GPU-8932F937", CARDS, None),  # as CUDA compares
+        # One slice hides every whole card beside it; an entry that names nothing ends the list.
+        (None, (Card(B), Card(A, (M1,))), M1),
+        ("0,1", (Card(B), Card(A, (M1,))), M1),
+        ("0", (Card(B), Card(A, (M1,))), B),
+        (f"{B},7,{M1}", SLICED, B),
+        (A, SLICED, M1),
+        # A lost card keeps its place.
+        ("0", (Card(""), Card(B)), ""),
+        ("1", (Card(""), Card(B)), B),
         # Without NVML only what is written out is known.
         (None, (), None),
         ("0", (), None),
@@ -46,3 +58,21 @@ SLICED = (Card(A, (M1, M2)), Card(B))
 )
 def test_the_first_visible_device(value: str | None, cards: tuple[Card, ...], expected: str | None) -> None:
     assert first_visible(value, cards) == expected
+
+
+# Case GPU-08: the fastest first, by a measure that is CUDA's own, unless there is nothing to choose from.
+@pytest.mark.parametrize(
+    ("value", "cards", "expected"),
+    [
+        (None, CARDS, None),
+        ("0", CARDS, None),
+        (f"{B},0", CARDS, B),
+        ("GPU-1a2b", CARDS, B),
+        (None, (Card(A),), A),
+        ("0", (Card(A),), A),
+    ],
+)
+def test_an_index_means_nothing_where_the_fastest_card_is_first(
+    value: str | None, cards: tuple[Card, ...], expected: str | None
+) -> None:
+    assert first_visible(value, cards, "FASTEST_FIRST") == expected

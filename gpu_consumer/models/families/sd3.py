@@ -1,0 +1,33 @@
+"""Stable Diffusion 3: a transformer that follows a flow, two CLIP text encoders, and T5 where the folder has it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpu_consumer.models.families.base import Family, decode_pictures
+
+# The stock pipeline's own, and what the model was trained with; T5's tokenizer says 512.
+T5_TOKENS_MAX = 256
+
+
+def _encode(pipe: Any, prompts: Sequence[str], negatives: Sequence[str], guided: bool) -> dict[str, Any]:
+    """Every encoder hears the whole prompt; in place of a T5 that is not there the pipeline puts zeros."""
+    positive, negative, pooled, negative_pooled = pipe.encode_prompt(
+        prompt=list(prompts),
+        prompt_2=None,
+        prompt_3=None,
+        negative_prompt=list(negatives),
+        device=pipe.device,
+        num_images_per_prompt=1,
+        do_classifier_free_guidance=guided,
+        max_sequence_length=T5_TOKENS_MAX,
+    )
+    return {
+        "prompt_embeds": positive,
+        "negative_prompt_embeds": negative,
+        "pooled_prompt_embeds": pooled,
+        "negative_pooled_prompt_embeds": negative_pooled,
+    }
+
+
+# Its VAE's config says force_upcast, a word left over from SDXL's: it decodes in half precision, as stock does.
+SD3 = Family("StableDiffusion3Pipeline", _encode, decode_pictures, tokens_max={"tokenizer_3": T5_TOKENS_MAX})

@@ -1,0 +1,34 @@
+"""Weights that wait in host memory, and are on the device while they are used."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from schemas.config import GenerationConfig
+
+
+def settle(pipe: Any, config: GenerationConfig, device: str) -> Any:
+    """The pipeline where it is to run: wholly on `device`, or with hooks of accelerate that bring its weights there."""
+    if config.offload == "model":
+        pipe.enable_model_cpu_offload(device=device)
+    elif config.offload == "sequential":
+        pipe.enable_sequential_cpu_offload(device=device)
+    else:
+        pipe = pipe.to(device)
+    return pipe
+
+
+def device_bytes(pipe: Any, config: GenerationConfig) -> int:
+    """Of weights, at most at one time, on the device: all of them, of the largest part, or of the largest layer."""
+    parts = [part for part in pipe.components.values() if isinstance(part, torch.nn.Module)]
+    if config.offload == "model":
+        return max(_bytes(part.modules()) for part in parts)
+    if config.offload == "sequential":
+        return max(_bytes([layer]) for part in parts for layer in part.modules())
+    return sum(_bytes(part.modules()) for part in parts)
+
+
+def _bytes(modules: Iterable[torch.nn.Module]) -> int:
+    own = [tensor for module in modules for tensor in (*module.parameters(False), *module.buffers(False))]
+    return sum(tensor.numel() * tensor.element_size() for tensor in {id(tensor): tensor for tensor in own}.values())

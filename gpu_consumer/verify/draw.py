@@ -1,0 +1,58 @@
+"""Drawing again, in an engine of its own."""
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from gpu_consumer.engine.process import EngineProcess
+from gpu_consumer.engine.protocol import Batch, Ended, EngineDied, Flaw, Item, Picture, Refused
+from gpu_consumer.engine.settings import EngineSettings
+from gpu_consumer.models.digests import ModelUnavailable
+from gpu_consumer.results import environment
+from schemas.config import GenerationConfig
+from schemas.errors import CommandError
+from schemas.result import Environment
+
+
+class Drawer:
+    """An async context manager: the engine runs from its entry on. Raises CommandError where it does not."""
+
+    def __init__(self, settings: EngineSettings) -> None:
+        self._engine = EngineProcess(settings)
+        self.environment = Environment(device="")
+
+    async def __aenter__(self) -> Self:
+        try:
+            self.environment = environment(await self._engine.start())
+        except (EngineDied, ModelUnavailable) as error:
+            raise CommandError(f"the engine does not start: {error}", 2) from error
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._engine.stop()
+
+    async def regenerate(self, config: GenerationConfig, items: Sequence[Item], bucket: int) -> list[Picture | Flaw]:
+        """In the order of `items`, padded to `bucket`, which may be smaller than the config's where memory ran out.
+
+        Raises CommandError where the model is not here or the engine dies.
+        """
+        padded = GenerationConfig.model_validate({**config.model_dump(), "bucket": bucket})
+        made: dict[str, Picture | Flaw] = {}
+        try:
+            for first in range(0, len(items), bucket):
+                await self._engine.submit(Batch(padded, tuple(items[first : first + bucket])))
+            while len(made) < len(items):
+                made |= await self._ended()
+        except (EngineDied, ModelUnavailable) as error:
+            raise CommandError(f"{config.label} cannot be drawn here: {error}", 2) from error
+        return [made[item.key] for item in items]
+
+    async def _ended(self) -> dict[str, Picture | Flaw]:
+        """Who has ended since the last call. Raises ModelUnavailable, EngineDied."""
+        events = await self._engine.events()
+        for event in events:
+            if isinstance(event, Refused):
+                raise ModelUnavailable(event.message)
+        return {event.key: event.outcome for event in events if isinstance(event, Ended) and event.outcome is not None}
