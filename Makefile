@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test check fault-smoke fault-gpu soak bench-pipeline bench-engine bench-gpu clean
+.PHONY: help setup lock demo test check fault-smoke fault-gpu soak bench-pipeline bench-engine bench-gpu bench-batching clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -59,6 +59,9 @@ bench-engine: $(READY) ## the step loop beside stock diffusers: throughput and l
 
 bench-gpu: $(READY) ## steps, joins, memory, swaps and bytes on the card, on the CPU where there is none
 	$(BIN)/python -m tests.benchmarks.gpu
+
+bench-batching: $(READY) ## step batching on a virtual device, beside Ray Serve, LitServe and BentoML (PEERS=none)
+	$(BIN)/python -m tests.benchmarks.batching $(if $(PEERS),--peers $(PEERS))
 
 clean: ## remove what was made here: .kiln and .venv
 	rm -rf .kiln $(VENV)
