@@ -83,7 +83,8 @@ class Absorber:
     def _book(self, flight: Flight, event: Ended) -> None:
         share, unit = event.share, flight.unit
         flight.job.run.add(share)
-        self._backlog.scheduler.served(unit.tenant, unit.lane, share.gpu_seconds - unit.seconds)
+        cost = self._backlog.expected.cost(share.gpu_seconds)
+        self._backlog.scheduler.served(unit.tenant, unit.lane, cost - unit.seconds)
         self._metrics.count("gpu_seconds_total", share.gpu_seconds, tenant=unit.tenant)
         if event.outcome is None:
             return

@@ -35,16 +35,16 @@ class Claims:
         self._until_ms: dict[Job, int] = {}
 
     async def claim(self, jobs: Sequence[Job], seconds: float) -> None:
-        """Mark what is about to run, but for what has an outcome already: that is settled, and runs no more.
+        """Mark what is about to run and is not marked yet, but for what has an outcome already: that is settled.
 
         `seconds`: until all of them are expected to have ended.
         """
-        for job, outcome in zip(jobs, await self._outcomes.lookup([job.id for job in jobs]), strict=True):
+        new = [job for job in jobs if job not in self._until_ms]
+        for job, outcome in zip(new, await self._outcomes.lookup([job.id for job in new]), strict=True):
             if outcome is not None and not job.index.void and self._backlog.runs(job):
-                self._backlog.recall(job)
                 job.running = 0
                 self._settler.stored(job, outcome)
-        await self._mark([job for job in jobs if job.running], seconds)
+        await self._mark([job for job in new if job.running], seconds)
 
     async def renew(self, seconds: float) -> None:
         """Mark anew what runs for longer than was expected, so that a successor still waits for it."""

@@ -3,6 +3,7 @@
 from schemas.config import GenerationConfig
 
 _LEARNING = 0.3  # of the newest measurement
+_SECONDS_MIN = 0.001  # what costs nothing takes turns all the same
 
 
 class Expected:
@@ -14,6 +15,11 @@ class Expected:
     def seconds(self, config: GenerationConfig) -> float:
         return self._learned.get(config.config_hash, config.price.gpu_seconds)
 
+    def cost(self, gpu_seconds: float) -> float:
+        """What a picture that took so long is booked with."""
+        return max(gpu_seconds, _SECONDS_MIN)
+
     def learn(self, config_hash: str, gpu_seconds: float) -> None:
+        gpu_seconds = self.cost(gpu_seconds)
         known = self._learned.get(config_hash, gpu_seconds)
         self._learned[config_hash] = known + _LEARNING * (gpu_seconds - known)

@@ -188,20 +188,47 @@ async def test_an_outcome_that_appeared_since_the_job_was_taken_costs_no_run(tmp
     await bench.end()
 
 
-async def test_an_outcome_that_appears_while_another_picture_runs_ends_the_job(bench: Bench) -> None:
+async def test_an_outcome_that_appears_while_the_job_runs_wins(bench: Bench) -> None:
     bench.engine.gate.clear()
     (job,) = bench.take(work_item("contested", images=12))
     await bench.until(lambda: sum(map(len, bench.engine.runs)) == 4)
     assert bench.settler.environment is not None
     ended = results.failed(job.item, "blank_output", "elsewhere", results.Run(), bench.settler.environment, EPOCH)
     bench.store.settle(Outcome(job_id=job.id, record=job.record, results_partition=1, result=ended))
-    bench.engine.before = bench.engine.gate.clear  # one step
-    bench.engine.gate.set()
-    await bench.until(bench.results)
     bench.engine.gate.set()
     await bench.idle()
     assert bench.results() == {"contested": ended}
     assert not bench.backlog.jobs
+
+
+async def test_a_job_is_looked_up_and_marked_once_while_it_runs(bench: Bench) -> None:
+    lookup, asked = bench.store.lookup, list[str]()
+
+    def counted(job_id: str) -> Outcome | None:
+        asked.append(job_id)
+        return lookup(job_id)
+
+    bench.store.lookup = counted  # type: ignore[method-assign]
+    bench.engine.gate.clear()
+    bench.take(work_item("many", images=5), work_item("more", images=5))
+    await bench.until(lambda: sum(map(len, bench.engine.runs)) == 4)
+    bench.engine.gate.set()
+    await bench.idle()
+    assert len(asked) <= 2 * 3, "when it is taken, and when it is claimed, which may be twice if it pauses"
+
+
+async def test_tenants_take_turns_even_if_pictures_cost_nothing(bench: Bench) -> None:
+    bench.engine.gpu_seconds = 0.0
+    bench.engine.gate.clear()
+    bench.take(work_item("first", images=5))
+    await bench.until(lambda: sum(map(len, bench.engine.runs)) == 4)
+    names = [f"{tenant}{n}" for tenant in ("ann", "zoe") for n in range(40)]
+    bench.take(*(work_item(name, tenant=name[:3]) for name in names), offset=1)
+    await bench.until(lambda: len(bench.backlog.jobs) == 81)
+    bench.engine.gate.set()
+    await bench.idle()
+    order = [item.prompt.split()[1][:3] for run in bench.engine.runs for item in run if "first" not in item.prompt]
+    assert 15 <= order[:40].count("zoe") <= 25
 
 
 async def test_nothing_is_claimed_while_too_much_is_unsettled(tmp_path: Path) -> None:
