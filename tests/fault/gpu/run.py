@@ -7,6 +7,7 @@ Exit status 0: everything was as it had to be. 1: the flaws are printed, with th
 
 import argparse
 import asyncio
+import logging
 import os
 import shutil
 import sys
@@ -26,7 +27,7 @@ from tests.fault.gpu.verdict import Count, Evidence, count, flaws
 from tests.fault.world import ROOT, broker
 
 HOME = ROOT / ".kiln" / "fault-gpu"
-console = Console(highlight=False, soft_wrap=True)
+console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 120)
 
 
 def main() -> int:
@@ -40,6 +41,7 @@ def main() -> int:
         parser.error("no case has that name; there are " + ", ".join(each.name for each in make_cases(20)))
     home = HOME / f"run-{os.getpid()}"
     home.mkdir(parents=True)
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # new topics have no leader for a moment
     with broker(home / "broker", console) as bootstrap:
         kafka = KafkaSettings(bootstrap_servers=bootstrap)
         wrong = asyncio.run(run_cases(cases, kafka, home, options.requests, options.together))
@@ -56,8 +58,7 @@ async def run_cases(cases: Sequence[Case], kafka: KafkaSettings, home: Path, req
     models = home / "models"
     make_tiny(models)
     among = configs(models)
-    wanted = await digests(models, requests, among)
-    console.print(f"{len(wanted)} pictures drawn without faults after {time.monotonic() - started:.0f} s")
+    drawing = asyncio.create_task(digests(models, requests, among))
     gate = asyncio.Semaphore(together)
     table = _table(requests)
     rows: dict[str, list[str]] = {}
@@ -67,6 +68,7 @@ async def run_cases(cases: Sequence[Case], kafka: KafkaSettings, home: Path, req
         nonlocal wrong
         async with gate:
             evidence = await Trial(case, kafka, models, home / case.name, requests).run(among)
+        wanted = await drawing
         found = list(flaws(case, evidence, wanted))
         wrong += len(found)
         rows[case.name] = _row(case, evidence, count(case, evidence, wanted), len(found))

@@ -7,6 +7,7 @@ Exit status 0: memory, descriptors, threads, processes and the time of a wave st
 
 import argparse
 import asyncio
+import logging
 import os
 import shutil
 import signal
@@ -39,7 +40,7 @@ HOME = ROOT / ".kiln" / "steady"
 WAVE = 25  # requests; every wave asks for the same configurations in another order
 _STOP_SECONDS = 20.0
 
-console = Console(highlight=False, soft_wrap=True)
+console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 120)
 
 
 def main() -> int:
@@ -49,6 +50,7 @@ def main() -> int:
     home = HOME / f"run-{os.getpid()}"
     home.mkdir(parents=True)
     memory_before = shared_memory()
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # new topics have no leader for a moment
     with broker(home / "broker", console) as bootstrap:
         kafka = KafkaSettings(bootstrap_servers=bootstrap)
         waves, status = asyncio.run(Steady(kafka, home).run(options.requests // WAVE))
