@@ -12,7 +12,7 @@ import torch
 
 from gpu_consumer.engine.device import CpuDevice
 from gpu_consumer.engine.pipeline import PipelineEngine
-from gpu_consumer.engine.protocol import Batch, Item
+from gpu_consumer.engine.protocol import Item
 from gpu_consumer.engine.residence import Residence
 from gpu_consumer.engine.stepwise.request import Request, Shape
 from gpu_consumer.models.backends import BackendMissing
@@ -22,6 +22,7 @@ from gpu_consumer.models.weights import uniform
 from schemas.config import GenerationConfig
 from tests.stepwise import ROOMY, finish, made, sha256, stepwise
 from tests.tiny import models, tiny_config
+from tests.whole import run_whole
 
 __all__ = ["models"]
 
@@ -54,7 +55,7 @@ def engine(models: Path) -> PipelineEngine:
 
 def drawn(engine: PipelineEngine, config: GenerationConfig, *items: Item) -> dict[str, str]:
     """Key -> SHA-256 of the picture."""
-    finished = engine.run(Batch(1, config, items or ITEMS))
+    finished = run_whole(engine, config, *(items or ITEMS))
     assert not finished.flaws
     return {picture.key: hashlib.sha256(picture.data).hexdigest() for picture in finished.pictures}
 
@@ -137,14 +138,14 @@ def test_more_shapes_than_kernels_are_kept_for_is_an_error_and_not_another_pictu
     config = tiny_config(models, compile={"backend": "eager"})
     drawn(one, config)
     other = config.model_copy(update={"width": 128})
-    assert {flaw.code for flaw in one.run(Batch(2, other, ITEMS)).flaws} == {"generation_error"}
+    assert {flaw.code for flaw in run_whole(one, other, *ITEMS).flaws} == {"generation_error"}
 
 
 def test_what_is_not_installed_is_said_when_the_model_is_loaded(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpu_consumer.models.backends.find_spec", lambda _: None)
     offloaded = tiny_config(models, batching="whole", offload="model")
     with pytest.raises(BackendMissing, match=r"install promptkiln\[offload\]"):
-        engine(models).run(Batch(1, offloaded, ITEMS))
+        run_whole(engine(models), offloaded, *ITEMS)
 
 
 def test_a_model_that_is_brought_part_by_part_draws_the_same(models: Path) -> None:
@@ -206,9 +207,9 @@ def test_a_lora_of_another_content_or_none_is_refused_with_the_cure(models: Path
     wrong = tiny_config(models, loras=[ink | {"digest": "sha256:" + "0" * 64}])
     missing = tiny_config(models, loras=[ink | {"name": "nowhere"}])
     with pytest.raises(ModelUnavailable, match=r"the LoRA in .*ink.* was asked for; fetch the right files"):
-        engine(models).run(Batch(1, wrong, ITEMS))
+        run_whole(engine(models), wrong, *ITEMS)
     with pytest.raises(ModelUnavailable, match=r"there is no LoRA in .*nowhere; put the file"):
-        engine(models).run(Batch(1, missing, ITEMS))
+        run_whole(engine(models), missing, *ITEMS)
 
 
 def test_a_folder_of_two_loras_is_refused_and_the_usual_name_decides(models: Path) -> None:
@@ -216,7 +217,7 @@ def test_a_folder_of_two_loras_is_refused_and_the_usual_name_decides(models: Pat
     lora(models / "two" / "first.safetensors", models, "first")
     second = lora(models / "two" / "second.safetensors", models, "second")
     with pytest.raises(ModelUnavailable, match=r"not one \.safetensors file but 2"):
-        engine(models).run(Batch(1, tiny_config(models, loras=[second]), ITEMS))
+        run_whole(engine(models), tiny_config(models, loras=[second]), *ITEMS)
     (models / "two" / "first.safetensors").rename(models / "two" / "pytorch_lora_weights.safetensors")
     chosen = {"name": "two", "digest": model_digest(models / "two")}
     alone = lora(models / "first" / "first.safetensors", models, "first")
@@ -239,4 +240,4 @@ def test_a_lora_that_does_not_fit_is_refused_with_the_cure(models: Path, content
         save_file({f"{where}.lora_A.weight": torch.ones(4, 7), f"{where}.lora_B.weight": torch.ones(7, 4)}, file)
     config = tiny_config(models, loras=[{"name": file.name, "digest": model_digest(file)}])
     with pytest.raises(ModelUnavailable, match=r"the LoRA .*misfit.* does not fit .*trained for it"):
-        engine(models).run(Batch(1, config, ITEMS))
+        run_whole(engine(models), config, *ITEMS)

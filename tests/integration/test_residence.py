@@ -10,13 +10,14 @@ import torch
 
 from gpu_consumer.engine.device import CpuDevice
 from gpu_consumer.engine.pipeline import PipelineEngine
-from gpu_consumer.engine.protocol import Batch, Item
+from gpu_consumer.engine.protocol import Item
 from gpu_consumer.engine.residence import Residence, WeightsLeft
 from gpu_consumer.engine.settings import EngineSettings
 from gpu_consumer.models.digests import ModelUnavailable
 from gpu_consumer.models.size import weights_bytes
 from schemas.config import GenerationConfig, ModelRef
 from tests.tiny import models, tiny_config
+from tests.whole import run_whole
 
 __all__ = ["models"]
 
@@ -54,7 +55,7 @@ def take(kept: Residence, config: GenerationConfig) -> float:
 
 def picture(kept: Residence, config: GenerationConfig) -> bytes:
     engine = PipelineEngine(kept._device, kept)
-    return engine.run(Batch(1, config, (Item("a", "a red circle", "", 7),))).pictures[0].data
+    return run_whole(engine, config, Item("a", "a red circle", "", 7)).pictures[0].data
 
 
 def test_models_stay_and_the_least_recently_used_leaves(models: Path) -> None:

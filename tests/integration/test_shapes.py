@@ -11,7 +11,7 @@ from PIL import Image
 
 from gpu_consumer.engine.device import CpuDevice
 from gpu_consumer.engine.pipeline import PipelineEngine
-from gpu_consumer.engine.protocol import Batch, Item
+from gpu_consumer.engine.protocol import Item
 from gpu_consumer.engine.residence import Residence
 from gpu_consumer.models.digests import model_digest
 from gpu_consumer.models.shapes.draw import caption, held_out, scenes
@@ -58,7 +58,7 @@ def pictures(directory: Path, prompts: list[str]) -> list[bytes]:
     items = [Item(str(n), prompt, "", n) for n, prompt in enumerate(prompts)]
     made: dict[str, bytes] = {}
     for number in range(0, len(items), config.bucket):
-        finished = engine.run(Batch(number, config, tuple(items[number : number + config.bucket])))
+        finished = run_whole(engine, config, *items[number : number + config.bucket])
         made |= {picture.key: picture.data for picture in finished.pictures}
     return [made[item.key] for item in items]
 

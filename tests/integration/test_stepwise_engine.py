@@ -11,13 +11,13 @@ import torch
 from gpu_consumer.engine.device import CpuDevice
 from gpu_consumer.engine.pipeline import PipelineEngine
 from gpu_consumer.engine.pixels import to_uint8
-from gpu_consumer.engine.protocol import Batch
 from gpu_consumer.engine.residence import Residence
 from gpu_consumer.engine.stepwise.request import Request, Shape
 from gpu_consumer.models.families import FAMILIES, fresh_scheduler
 from gpu_consumer.models.loading import Loaded
 from tests.stepwise import FRAMES, PAIRS, ROOMY, SHAPE, finish, loaded, made, request, sha256, stepwise
 from tests.tiny import models, tiny_config
+from tests.whole import run_whole
 
 __all__ = ["models"]
 
@@ -113,7 +113,7 @@ def test_both_engines_give_one_configuration_the_same_bytes(models: Path, family
     config = tiny_config(models, family, scheduler=scheduler, bucket=3)
     items = [one.item for one in churning(scheduler)[:3]]
     device = CpuDevice(ROOMY)
-    finished = PipelineEngine(device, Residence(device, models)).run(Batch(1, config, tuple(items)))
+    finished = run_whole(PipelineEngine(device, Residence(device, models)), config, *items)
     engine = stepwise(loaded(models, family), Shape.of(config))
     engine.join([Request.of(item, config) for item in items])
     ended = finish(engine)

@@ -5,8 +5,9 @@ import sys
 from PIL import Image
 
 from gpu_consumer.engine.instant import SIDE, InstantEngine, png
-from gpu_consumer.engine.protocol import Batch, Item
+from gpu_consumer.engine.protocol import Item
 from schemas.config import GenerationConfig
+from tests.streaming import run
 
 
 def config(**different: object) -> GenerationConfig:
@@ -27,7 +28,8 @@ def config(**different: object) -> GenerationConfig:
 async def picture(config: GenerationConfig, item: Item) -> bytes:
     engine = InstantEngine()
     await engine.start()
-    return (await engine.run(Batch(1, config, (item,)))).pictures[0].data
+    (picture,) = (await run(engine, config, item)).pictures.values()
+    return picture.data
 
 
 def test_a_png_by_hand_is_what_pillow_reads() -> None:
