@@ -91,7 +91,8 @@ class Absorber:
         self._metrics.count("pictures_total")
         self._metrics.set("peak_vram_bytes", share.peak_vram_bytes)
         for stage, seconds in share.timings.items():
-            self._metrics.observe("stage_seconds", seconds, stage=stage)
+            if seconds:
+                self._metrics.observe("stage_seconds", seconds, stage=stage)
         if flight.joined_at is not None:
             self._metrics.observe("run_seconds", self._clock.steady() - flight.joined_at, lane=unit.lane)
         if isinstance(event.outcome, Picture):

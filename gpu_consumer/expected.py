@@ -15,6 +15,10 @@ class Expected:
     def seconds(self, config: GenerationConfig) -> float:
         return self._learned.get(config.config_hash, config.price.gpu_seconds)
 
+    def now(self, config_hash: str, otherwise: float) -> float:
+        """What is known by now of a picture that was queued when it was `otherwise`."""
+        return self._learned.get(config_hash, otherwise)
+
     def cost(self, gpu_seconds: float) -> float:
         """What a picture that took so long is booked with."""
         return max(gpu_seconds, _SECONDS_MIN)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gpu_consumer.backlog import Job
 from gpu_consumer.engine.protocol import Pulse
+from gpu_consumer.expected import Expected
 from gpu_consumer.scheduler import Room, Unit
 
 
@@ -15,6 +16,7 @@ class Flight:
 
     unit: Unit
     job: Job
+    seconds: float = 0.0  # of the GPU, as expected when it was claimed
     sent: bool = False
     joined_at: float | None = None
     drawn: bool = False
@@ -33,7 +35,8 @@ class Inside:
     but no more than `ahead_batches_max` buckets.
     """
 
-    def __init__(self, ahead_slots: int, claim_seconds: float, ahead_batches_max: int) -> None:
+    def __init__(self, expected: Expected, *, ahead_slots: int, claim_seconds: float, ahead_batches_max: int) -> None:
+        self._expected = expected
         self._ahead_slots = ahead_slots
         self._claim_seconds = claim_seconds
         self._ahead_batches_max = ahead_batches_max
@@ -66,7 +69,8 @@ class Inside:
         assert flight.key not in self._flights, f"{flight.key} is in the engine already"
         self._flights[flight.key] = self._holding[flight.key] = flight
         self._kinds[flight.unit.kind] += 1
-        self._seconds += flight.unit.seconds
+        flight.seconds = self._expected.now(flight.unit.config_hash, flight.unit.seconds)
+        self._seconds += flight.seconds
         if len(self._deadlines) > 2 * len(self._flights) + 64:  # pictures mostly end long before their deadlines
             self._deadlines = [(each.unit.deadline, each.key) for each in self._flights.values() if not each.leaving]
             heapq.heapify(self._deadlines)
@@ -77,7 +81,7 @@ class Inside:
         flight.drawn = True
         if self._holding.pop(flight.key, None) is not None:
             self._kinds[flight.unit.kind] -= 1
-            self._seconds = self._seconds - flight.unit.seconds if self._holding else 0.0
+            self._seconds = self._seconds - flight.seconds if self._holding else 0.0
 
     def remove(self, flight: Flight) -> None:
         self.drawn(flight)
@@ -125,7 +129,8 @@ class Inside:
         return self.pulse.slots if self.pulse.kind == unit.kind and self.pulse.slots else unit.bucket
 
     def _ahead(self, unit: Unit) -> int:
-        quick = self._claim_seconds / unit.seconds if unit.seconds > 0 else float("inf")
+        seconds = self._expected.now(unit.config_hash, unit.seconds)
+        quick = self._claim_seconds / seconds if seconds > 0 else float("inf")
         ahead = max(self._ahead_slots or max(1, unit.bucket // 4), quick)
         return int(min(ahead, unit.bucket * self._ahead_batches_max))
 

@@ -48,7 +48,10 @@ class Runner:
         self._metrics = metrics
         self._clock = clock
         self._changed = backlog.listen()
-        self._inside = Inside(settings.ahead_slots, settings.claim_seconds, settings.ahead_batches_max)
+        self._inside = Inside(
+            backlog.expected, ahead_slots=settings.ahead_slots, claim_seconds=settings.claim_seconds,
+            ahead_batches_max=settings.ahead_batches_max,
+        )  # fmt: skip
         self._absorber = Absorber(self._inside, backlog, settler, metrics, clock)
         self._claims = Claims(settings, backlog, settler, outcomes, clock, incarnation=incarnation)
         self._keeper = EngineKeeper(settings, engine, metrics, clock)

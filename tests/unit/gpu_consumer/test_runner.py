@@ -282,3 +282,14 @@ async def test_a_mark_is_renewed_while_its_picture_runs(bench: Bench) -> None:
     assert bench.runner._claims.renew_at() is None, "nothing is kept of what has ended"
     assert bench.results()["long"].attempt == 1
     assert not job.running
+
+
+async def test_what_waited_before_its_cost_was_learned_is_claimed_by_what_is_known_now(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, claim_seconds=1.0)
+    await bench.start()
+    bench.engine.gpu_seconds = 0.0
+    bench.take(*(work_item(f"job{n}") for n in range(200)))
+    await bench.idle()
+    claims = len({id(batch) for batch in bench.engine.batches})
+    assert claims <= 12, "the price says 0.2 s: by that it would be nine at a time"
+    await bench.end()
