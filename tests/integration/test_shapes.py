@@ -18,6 +18,7 @@ from gpu_consumer.models.shapes.draw import caption, held_out, scenes
 from gpu_consumer.models.shapes.judge import Seen, look
 from gpu_consumer.models.shapes.kept import NAME, add_shapes
 from schemas.config import GenerationConfig
+from tests.whole import run_whole
 
 # Configurations name it: another model here is a new version of each.
 PUBLISHED = "sha256:b7f52f1b24fe59c4c0b5c989ee1e423d071dfb520169c00b7c25c270f2832226"

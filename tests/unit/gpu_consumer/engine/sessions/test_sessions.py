@@ -1,0 +1,190 @@
+"""What both sessions promise, over tiny models: bytes, costs, leaving, and what is left where memory runs out."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from gpu_consumer.engine.protocol import Flaw, Item
+from gpu_consumer.engine.sessions.base import Session
+from schemas.config import GenerationConfig
+from tests.sessions import Failing, Place, drawn, ends, finish, pictures, wanted
+from tests.tiny import models, tiny_config
+
+__all__ = ["models"]
+
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+
+ITEMS = tuple(Item(key, f"picture {key}", "grey" if key in "bd" else "", n) for n, key in enumerate("abcd"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(params=["step", "whole"])
+def config(request: pytest.FixtureRequest, models: Path) -> GenerationConfig:
+    return tiny_config(models, batching=request.param)
+
+
+def bytes_of(place: Place, config: GenerationConfig, *items: Item) -> dict[str, bytes]:
+    session = place.open(config)
+    return {key: one.data for key, one in pictures(finish(session, wanted(config, *items))).items()}
+
+
+@pytest.mark.parametrize("family", ["sd15", "sdxl", "sd3", "animatediff"])
+def test_both_give_the_same_files(models: Path, family: str) -> None:
+    place = Place(models)
+    step, whole = (bytes_of(place, tiny_config(models, family, batching=how), *ITEMS) for how in ("step", "whole"))
+    assert len(set(step.values())) == len(ITEMS)
+    assert step == whole
+
+
+def test_each_is_drawn_and_ends_once_and_pays_its_part(models: Path, config: GenerationConfig) -> None:
+    place = Place(models)
+    session = place.open(config)
+    outcomes = finish(session, wanted(config, *ITEMS))
+    assert sorted(drawn(outcomes)) == sorted(ends(outcomes)) == list("abcd")
+    shares = [one.share for one in ends(outcomes).values()]
+    assert {share.batch_size for share in shares} == {4}
+    assert {share.bucket for share in shares} == {4}
+    for share in shares:
+        assert share.timings.keys() == {"text", "denoise", "decode", "encode"}
+        assert all(seconds > 0 for seconds in share.timings.values())
+        assert share.gpu_seconds == pytest.approx(sum(share.timings[of] for of in ("text", "denoise", "decode")))
+        assert share.gpu_seconds == pytest.approx(shares[0].gpu_seconds, rel=0.01)
+        assert share.peak_vram_bytes == place.residence.weights_bytes + session.peak_bytes
+    assert session.peak_bytes == config.bucket * config.price.vram_bytes
+
+
+def test_a_prompt_that_is_cut_is_said_so(models: Path, config: GenerationConfig) -> None:
+    # case DIF-04
+    made = pictures(finish(Place(models).open(config), wanted(config, Item("a", "x" * 200, "", 0), ITEMS[1])))
+    assert [len(made[key].warnings) for key in "ab"] == [1, 0]
+
+
+def test_who_leaves_ends_before_the_next_step_and_pays_for_the_time_it_was_there(
+    models: Path, config: GenerationConfig
+) -> None:
+    place = Place(models)
+    expected = bytes_of(place, config, *ITEMS)
+    gone = []
+    steps = 0
+
+    def on_step() -> None:
+        nonlocal steps
+        steps += 1
+        if steps == 2:
+            gone.append(session.leave("b"))
+
+    session: Session = place.open(config, on_step)
+    outcomes = finish(session, wanted(config, *ITEMS))
+    (left,) = gone
+    assert left is not None
+    assert (left.key, left.outcome) == ("b", None)
+    assert left.share.timings.keys() >= {"text", "denoise"}
+    assert 0 < left.share.gpu_seconds < ends(outcomes)["a"].share.gpu_seconds
+    assert {key: one.data for key, one in pictures(outcomes).items()} == {key: expected[key] for key in "acd"}
+    assert session.leave("b") is None
+
+
+def test_when_all_have_left_no_further_step_is_made(models: Path, config: GenerationConfig) -> None:
+    long = GenerationConfig.model_validate({**config.model_dump(), "steps": 50})
+    steps = 0
+
+    def on_step() -> None:
+        nonlocal steps
+        steps += 1
+        for item in ITEMS:
+            assert session.leave(item.key) is not None
+
+    place = Place(models)
+    session: Session = place.open(long, on_step)
+    session.join(wanted(long, *ITEMS))
+    assert session.step() == []
+    assert steps == 1
+    assert session.idle
+    assert bytes_of(place, config, *ITEMS)
+
+
+@pytest.mark.parametrize("stage", ["text", "denoise", "decode"])
+def test_what_does_not_fit_is_run_in_a_smaller_bucket_from_then_on(
+    models: Path, config: GenerationConfig, stage: str
+) -> None:
+    # case DIF-14
+    expected = bytes_of(Place(models), GenerationConfig.model_validate({**config.model_dump(), "bucket": 2}), *ITEMS)
+    device = Failing()
+    place = Place(models, device)
+    session = place.open(config)
+    device.stage, device.most = stage, 2
+    outcomes = finish(session, wanted(config, *ITEMS))
+    assert {key: one.data for key, one in pictures(outcomes).items()} == expected
+    assert {one.bucket for one in pictures(outcomes).values()} == {2}
+    assert {one.share.bucket for one in ends(outcomes).values()} == {2}
+    assert sorted(drawn(outcomes)) == list("abcd")
+    assert session.slots == 2
+    assert place.open(config).slots == 2
+
+
+@pytest.mark.parametrize("stage", ["text", "denoise", "decode"])
+def test_one_that_does_not_even_fit_alone_fails_and_the_bucket_is_as_it_was(
+    models: Path, config: GenerationConfig, stage: str
+) -> None:
+    # case DIF-14
+    device = Failing()
+    place = Place(models, device)
+    session = place.open(config)
+    device.stage, device.poison = stage, "c"
+    outcomes = finish(session, wanted(config, *ITEMS))
+    assert sorted(pictures(outcomes)) == ["a", "b", "d"]
+    flaw = ends(outcomes)["c"].outcome
+    assert isinstance(flaw, Flaw)
+    assert flaw.code == "out_of_memory"
+    assert flaw.message.count("does not fit into the device's memory") == 1
+    assert place.open(config).slots == 4
+
+
+def test_no_more_slots_are_granted_than_are_predicted_to_fit(models: Path, config: GenerationConfig) -> None:
+    dear = config.model_copy(update={"price": config.price.model_copy(update={"vram_bytes": 100 << 20})})
+    place = Place(models, Failing(300 << 20))
+    session = place.open(dear)
+    assert session.slots == 2
+    assert len(pictures(finish(session, wanted(dear, *ITEMS)))) == 4
+
+
+def test_a_bad_seed_fails_alone(models: Path, config: GenerationConfig) -> None:
+    place = Place(models)
+    expected = bytes_of(place, config, *ITEMS[:3])
+    bad = replace(ITEMS[3], seed=2**64)
+    outcomes = finish(place.open(config), wanted(config, ITEMS[0], bad, *ITEMS[1:3]))
+    flaw = ends(outcomes)["d"].outcome
+    assert isinstance(flaw, Flaw)
+    assert flaw.code == "generation_error"
+    assert {key: one.data for key, one in pictures(outcomes).items()} == expected
+
+
+def test_items_of_one_kind_may_differ_in_what_is_each_ones_own(models: Path) -> None:
+    # case DIF-07
+    place = Place(models)
+    configs = [
+        tiny_config(models, steps=3),
+        tiny_config(models, steps=5, scheduler="euler", image_format="webp"),
+        tiny_config(models, guidance_scale=1.0, image_format="jpeg"),
+        tiny_config(models, guidance_scale=9.0, scheduler="unipc", quality=50),
+    ]
+    assert len({config.kind for config in configs}) == 1
+    mixed = [one for config, item in zip(configs, ITEMS, strict=True) for one in wanted(config, item)]
+    together = pictures(finish(place.open(configs[0]), mixed))
+    assert [together[key].extension for key in "abcd"] == ["png", "webp", "jpg", "png"]
+    for config, item in zip(configs, ITEMS, strict=True):
+        assert bytes_of(place, config, item) == {item.key: together[item.key].data}
+
+
+def test_a_model_that_cannot_step_says_what_to_set(models: Path) -> None:
+    place = Place(models)
+    loaded, _ = place.residence.take(tiny_config(models))
+    loaded.family = replace(loaded.family, pipeline_class="PixArtAlphaPipeline")
+    with pytest.raises(ValueError, match="set batching: whole"):
+        place.open(tiny_config(models))
