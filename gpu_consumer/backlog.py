@@ -12,14 +12,13 @@ from gpu_consumer.index import Index
 from gpu_consumer.intake import Work
 from gpu_consumer.results import Run
 from gpu_consumer.scheduler import Scheduler, Unit
+from gpu_consumer.verdicts import Verdict
 from schemas.names import request_name
 from schemas.outcome import WorkRecord
 from schemas.request import Lane
-from schemas.result import FailureCode
 from schemas.work import WorkItem
 
 Phase = Literal["looked_up", "queued", "held", "settling"]
-Verdict = tuple[Literal["failed", "expired", "cancelled"], FailureCode | None, str]  # status, code, and a sentence
 
 
 @dataclass(slots=True, eq=False)

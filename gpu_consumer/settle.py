@@ -17,8 +17,8 @@ from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime
 from typing import Any
 
-from gpu_consumer import results
-from gpu_consumer.backlog import Backlog, Job, Verdict
+from gpu_consumer import results, verdicts
+from gpu_consumer.backlog import Backlog, Job
 from gpu_consumer.clock import Clock
 from gpu_consumer.index import Change, Index, finish
 from gpu_consumer.metrics import GpuMetrics
@@ -82,14 +82,14 @@ class Settler:
             self._backlog.look_again(job)
             self._spawn(self._look_up([job]))
             return
-        self._late(job)
+        job.verdict = job.verdict or verdicts.late(started=job.started)
         self.end(job)
 
     def cancel(self, job: Job) -> None:
         """Whatever it waits for, it ends; what runs of it leaves. A success that is stored first wins."""
         if job.phase == "settling" or job.decided:
             return
-        self._cancelled(job)
+        job.verdict = verdicts.cancelled(started=job.started)
         if job.phase == "held":
             self._backlog.scheduler.discard(job.id)
             self._backlog.look_again(job)
@@ -121,11 +121,11 @@ class Settler:
             job.engine_deaths = mark.engine_deaths
             job.run.attempt = 1 + mark.engine_deaths + consumer_deaths
             if not elsewhere and job.work.problem is None:
-                job.verdict = self._deadly(mark.engine_deaths, consumer_deaths) or job.verdict
+                job.verdict = verdicts.deadly(mark.engine_deaths, consumer_deaths, self._settings) or job.verdict
         if job.verdict is None and self._is_cancelled(job):
-            self._cancelled(job)
+            job.verdict = verdicts.cancelled(started=job.started)
         if job.verdict is None and job.deadline <= now:
-            self._late(job)
+            job.verdict = verdicts.late(started=job.started)
         if job.ended:
             self.end(job)
         elif problem := self._problem(job, now):
@@ -135,21 +135,6 @@ class Settler:
             self.hold(job, now + self._settings.mark_poll_seconds, None)
         else:
             self._backlog.queue(job, now)
-
-    def _late(self, job: Job) -> None:
-        when = "while the job ran" if job.started else "before the job could run"
-        job.verdict = job.verdict or ("expired", None, f"the deadline passed {when}")
-
-    def _cancelled(self, job: Job) -> None:
-        when = "while it ran" if job.started else "before it ran"
-        job.verdict = job.verdict or ("cancelled", None, f"cancelled {when}")
-
-    def _deadly(self, engine_deaths: int, consumer_deaths: int) -> Verdict | None:
-        if engine_deaths >= self._settings.engine_deaths_max:
-            return "failed", "engine_death", f"the engine died in {engine_deaths} runs of this job"
-        if consumer_deaths > self._settings.consumer_deaths_max:
-            return "failed", "engine_death", f"{consumer_deaths} consumers died while this job ran"
-        return None
 
     def hold(self, job: Job, until: float, problem: str | None) -> None:
         self._backlog.hold(job, max(until, self._clock.steady() + _HOLD_SECONDS_MIN), problem)
