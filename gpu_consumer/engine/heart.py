@@ -44,7 +44,9 @@ class Heart:
     def beat(self, session: Session | None, *, loading: bool = False) -> None:
         """At once if something else is done than before, or in other slots; else four times a second."""
         running = None if session is None or session.idle else session
-        doing: Literal["nothing", "load", "step"] = "load" if loading else "step" if running else "nothing"
+        doing: Literal["nothing", "load", "step"] = "step" if running else "nothing"
+        if loading:
+            doing = "load"
         kind, slots = (running.kind, running.slots) if running else (None, 0)
         now = self._clock()
         if not self._started or ((doing, kind, slots) == self._last and now - self._said_at < PULSE_SECONDS):

@@ -114,11 +114,9 @@ class Link:
             silent += look
             if silent >= self._silence_max:
                 return f"the engine gave no sign of life in {self._silence_max:g} s and was killed"
-        message = self._connection.recv()
-        if isinstance(message, tuple):
-            self._keep(receive_bodies(self._connection, *message))
-            return None
-        self._keep([message])
+        said = hear(self._connection)
+        self._keep(said)
+        message = said[-1] if said else None
         if not isinstance(message, Broken):
             return None
         _wait(self._process, self._settings.stop_seconds_max)  # its traceback is on the way to stderr
@@ -150,6 +148,12 @@ class Link:
             self._waiting = None
             with contextlib.suppress(RuntimeError):  # that loop is closed: nobody waits
                 loop.call_soon_threadsafe(changed.set)
+
+
+def hear(connection: Connection) -> "Sequence[Event | Ready | Broken]":
+    """One message of the engine's. Blocks. Raises EOFError or OSError where it is gone."""
+    message: Ready | Broken | tuple[list[Event], list[int]] = connection.recv()
+    return receive_bodies(connection, *message) if isinstance(message, tuple) else [message]
 
 
 def _wait(process: "subprocess.Popen[bytes]", seconds: float) -> None:

@@ -445,6 +445,12 @@ async def test_nothing_is_left_open(process: EngineProcess, config: GenerationCo
     assert named_segments() == 0
 
 
+@pytest.mark.parametrize("family", ["sd15", "sdxl"])
+async def test_step_by_step_and_whole_give_the_same_files(process: EngineProcess, models: Path, family: str) -> None:
+    step, whole = (tiny_config(models, family, batching=how, scheduler="unipc") for how in ("step", "whole"))
+    assert digests(await run(process, step, *ITEMS)) == digests(await run(process, whole, *ITEMS))
+
+
 async def test_a_trace_of_the_next_steps_is_told(process: EngineProcess, config: GenerationConfig) -> None:
     heard = Heard(process)
     await process.profile(2)

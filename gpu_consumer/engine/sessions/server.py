@@ -38,6 +38,7 @@ class Server:
         self._tracer = Tracer()
         self._observations = Observations()
         self._session: Session | None = None
+        self._compiling = False
         self._loads: dict[str, float] = {}  # key -> its part of the seconds that loading its model took
         self._since = 0.0
 
@@ -46,7 +47,7 @@ class Server:
         self._heart.start()
         while True:
             resting = self._rests and self._inbox.head is None
-            self._heart.beat(self._session)
+            self._beat()
             self._attend(_IDLE_SECONDS if resting else 0.0)
             self._admit()
             if not self._rests:
@@ -67,6 +68,8 @@ class Server:
             self._session = WholeSession(self._device, self._residence, loaded, self._grants, config, self._stepped)
         else:
             self._session = StepSession(self._device, self._residence, loaded, self._grants, config, self._stepped)
+        # Kernels are made within the first picture: minutes, which are no sign of a hang.
+        self._compiling = config.compile is not None
         return seconds
 
     def draw(self, config: GenerationConfig, item: Item) -> tuple[Ended | Decoded, float]:
@@ -82,7 +85,11 @@ class Server:
         while not session.idle:
             ends += [outcome for outcome in session.step() if not isinstance(outcome, Drawn)]
         assert len(ends) == 1, "nobody can have left"
+        self._compiling = False
         return ends[0], seconds
+
+    def _beat(self) -> None:
+        self._heart.beat(self._session, loading=self._compiling and not self._rests)
 
     def _attend(self, seconds: float) -> None:
         """Read what has come. Who is to leave has left afterwards."""
@@ -141,7 +148,7 @@ class Server:
     def _step(self) -> None:
         session = self._session
         assert session is not None
-        self._heart.beat(session)
+        self._beat()
         self._tracer.before_step()
         self._since = time.monotonic()
         self._tell(session.step())
@@ -154,7 +161,7 @@ class Server:
         self._heart.stepped(time.monotonic() - self._since)
         if (traced := self._tracer.after_step()) is not None:
             self._outbox.say([traced])
-        self._heart.beat(self._session)
+        self._beat()
         self._attend(0.0)
         if self._session is not None and self._session.fill:
             self._tracer.before_step()
@@ -165,6 +172,7 @@ class Server:
         self._outbox.say([self._with_load(one) for one in outcomes if not isinstance(one, Decoded)])
         for one in outcomes:
             if isinstance(one, Decoded):
+                self._compiling = False
                 self._observations.note(one)
                 self._encoder.put(replace(one, share=self._load_booked(one.wanted.key, one.share)))
 

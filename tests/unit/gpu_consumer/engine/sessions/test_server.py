@@ -1,0 +1,152 @@
+"""The engine's loop in a thread of this process, for what a child process cannot be brought to from outside."""
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from gpu_consumer.engine.encoder import Encoder
+from gpu_consumer.engine.inbox import HungUp, Inbox
+from gpu_consumer.engine.link import hear
+from gpu_consumer.engine.outbox import Outbox
+from gpu_consumer.engine.protocol import (
+    Batch,
+    Broken,
+    Drawn,
+    Ended,
+    Event,
+    Item,
+    Joined,
+    Observed,
+    Picture,
+    Pulse,
+    Ready,
+    Refused,
+)
+from gpu_consumer.engine.residence import Residence
+from gpu_consumer.engine.sessions.server import Server
+from gpu_consumer.engine.shm import pipe
+from schemas.config import GenerationConfig
+from tests.sessions import Failing
+from tests.tiny import models, tiny_config
+
+__all__ = ["models"]
+
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+
+PATIENCE = 60  # seconds; a deadline, never a measurement
+ITEMS = tuple(Item(key, f"picture {key}", "", n) for n, key in enumerate("abcd"))
+
+
+class Served:
+    """A server, and the consumer's end of its pipe."""
+
+    def __init__(self, models: Path) -> None:
+        torch.set_num_threads(1)
+        self._ours, theirs = pipe()
+        self.device = Failing()
+        self.residence = Residence(self.device, models)
+        outbox = Outbox(theirs)
+        self._server = Server(self.device, self.residence, Inbox(theirs), outbox, Encoder(outbox.say))
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self.events: list[Event] = []
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def _serve(self) -> None:
+        with pytest.raises(HungUp):
+            self._server.serve()
+
+    def send(self, config: GenerationConfig, *items: Item) -> None:
+        self._ours.send(Batch(config, items))
+
+    def hear_until(self, *keys: str) -> None:
+        """Until all of them have ended or were refused."""
+        missing = set(keys)
+        while missing:
+            assert self._ours.poll(PATIENCE)
+            for event in hear(self._ours):
+                assert not isinstance(event, Ready | Broken)
+                self.events.append(event)
+                if isinstance(event, Ended):
+                    missing.discard(event.key)
+                elif isinstance(event, Refused):
+                    missing.difference_update(event.keys)
+
+    def close(self) -> None:
+        self._ours.close()
+        if self._thread.is_alive():
+            self._thread.join(PATIENCE)
+
+
+@pytest.fixture
+def served(models: Path) -> Iterator[Served]:
+    made = Served(models)
+    yield made
+    made.close()
+
+
+def test_a_model_that_cannot_step_is_refused_with_the_cure_and_runs_whole(served: Served, models: Path) -> None:
+    config = tiny_config(models)
+    whole = tiny_config(models, batching="whole")
+    loaded, _ = served.residence.take(config)
+    loaded.family = replace(loaded.family, pipeline_class="PixArtAlphaPipeline")
+    served.send(config, *ITEMS[:1])
+    served.send(whole, *ITEMS[1:2])
+    served.send(config, *ITEMS[2:3])
+    served.start()
+    served.hear_until("a", "b", "c")
+    (refused,) = (event for event in served.events if isinstance(event, Refused))
+    assert refused.keys == ("a", "c")
+    assert "set batching: whole" in refused.message
+    assert [event.key for event in served.events if isinstance(event, Ended)] == ["b"]
+
+
+def test_more_than_a_bucket_joins_as_slots_become_free(served: Served, models: Path) -> None:
+    config = tiny_config(models)
+    many = [replace(item, key=f"{item.key}{n}") for n in range(3) for item in ITEMS]
+    served.send(config, *many)
+    served.start()
+    served.hear_until(*(item.key for item in many))
+    joined = [event.keys for event in served.events if isinstance(event, Joined)]
+    assert [len(keys) for keys in joined] == [4, 4, 4]
+    here: set[str] = set()
+    for event in served.events:
+        if isinstance(event, Joined):
+            here |= set(event.keys)
+        elif isinstance(event, Drawn):
+            here -= set(event.keys)
+        assert len(here) <= config.bucket
+
+
+def test_memory_that_runs_out_costs_nobody_a_picture_and_is_told(served: Served, models: Path) -> None:
+    config = tiny_config(models)
+    served.device.most = 2
+    served.send(config, *ITEMS)
+    served.start()
+    served.hear_until("a", "b", "c", "d")
+    ended = [event for event in served.events if isinstance(event, Ended)]
+    assert {event.outcome.bucket for event in ended if isinstance(event.outcome, Picture)} == {2}
+    assert len(ended) == 4
+    assert 2 in {event.slots for event in served.events if isinstance(event, Pulse) and event.doing == "step"}
+    served.send(config, *(replace(item, key=f"again {item.key}") for item in ITEMS))
+    served.hear_until(*(f"again {item.key}" for item in ITEMS))
+    observed = [event for event in served.events if isinstance(event, Observed)]
+    assert {event.peak.bucket for event in observed} == {2}
+    assert all(event.peak.bytes > 0 and event.gpu_seconds > 0 for event in observed)
+
+
+def test_a_load_is_shared_by_those_it_was_made_for(served: Served, models: Path) -> None:
+    served.send(tiny_config(models), *ITEMS)
+    served.send(tiny_config(models), Item("e", "", "", 0))
+    served.start()
+    served.hear_until("a", "b", "c", "d", "e")
+    loads = {event.key: event.share.timings.get("load") for event in served.events if isinstance(event, Ended)}
+    assert loads.pop("e") is None
+    (seconds,) = set(loads.values())
+    assert seconds is not None
+    assert seconds > 0

@@ -1,0 +1,37 @@
+from collections.abc import Sequence
+
+import numpy as np
+
+from gpu_consumer.engine.encoder import WAITING_MAX, Encoder
+from gpu_consumer.engine.protocol import Ended, Event, Flaw, Item, Picture, Share
+from gpu_consumer.engine.sessions.base import Decoded, Wanted
+from tests.unit.gpu_consumer.engine.test_instant import config
+
+
+def decoded(key: str, pixels: object) -> Decoded:
+    return Decoded(Wanted(Item(key, "", "", 0), config()), pixels, 2, ("cut",), Share({"text": 1.0}, 1.0))
+
+
+def test_each_ends_with_its_bytes_and_what_cannot_be_encoded_ends_alone() -> None:
+    said: list[Event] = []
+
+    def say(events: Sequence[Event]) -> None:
+        said.extend(events)
+
+    encoder = Encoder(say)
+    good = np.arange(8 * 16 * 3, dtype=np.uint8).reshape(8, 16, 3)
+    keys = [str(n) for n in range(3 * WAITING_MAX)]
+    for key in keys:
+        encoder.put(decoded(key, good if key != "3" else np.zeros((2, 2, 7), dtype=np.uint8)))
+    encoder.close()
+    ends = {event.key: event for event in said if isinstance(event, Ended)}
+    assert list(ends) == keys
+    flaw = ends.pop("3").outcome
+    assert isinstance(flaw, Flaw)
+    assert flaw.code == "generation_error"
+    for one in ends.values():
+        assert isinstance(one.outcome, Picture)
+        assert (one.outcome.width, one.outcome.height, one.outcome.bucket) == (16, 8, 2)
+        assert one.outcome.warnings == ("cut",)
+        assert one.share.timings["encode"] > 0
+        assert one.share.timings["text"] == 1.0
