@@ -60,6 +60,19 @@ PEERS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Server:
+    """`url`: to post to. `log`: all that it says."""
+
+    url: str
+    process: "subprocess.Popen[bytes]"
+    log: Path
+
+    @property
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+
 class NotInstallable(Exception):
     """The peer cannot be had here. One sentence."""
 
@@ -98,8 +111,8 @@ def _requirement(peer: Peer) -> str:
 
 
 @contextmanager
-def serving(peer: Peer, python: Path, knobs: Knobs, scale: float) -> Iterator[str]:
-    """The URL to post to. The server may still be starting."""
+def serving(peer: Peer, python: Path, knobs: Knobs, scale: float) -> Iterator[Server]:
+    """It may still be starting."""
     port = _free_port()
     command = [str(python), *peer.command]
     if peer.name == "bentoml":
@@ -116,7 +129,7 @@ def serving(peer: Peer, python: Path, knobs: Knobs, scale: float) -> Iterator[st
             start_new_session=True,
         )
         try:
-            yield f"http://127.0.0.1:{port}/paint"
+            yield Server(f"http://127.0.0.1:{port}/paint", process, log)
         finally:
             _end(process)
 
@@ -126,6 +139,7 @@ def _variables(port: int, knobs: Knobs, scale: float) -> Mapping[str, str]:
         **os.environ,
         **_TELEMETRY_OFF,
         "RAY_AUTH_TOKEN": secrets.token_hex(32),  # else Ray keeps one in the home directory
+        "RAY_raylet_start_wait_time_s": "60",  # its 30 are not enough on two cores that have other work
         "BENTOML_HOME": str(FOLDER / "bentoml-home"),
         "PYTHONPATH": str(ROOT),
         "KILN_PORT": str(port),

@@ -20,7 +20,7 @@ from gpu_consumer.engine.virtual_device import VirtualDevice
 from tests.benchmarks.batching.baselines import Knobs
 from tests.benchmarks.batching.front import Front
 from tests.benchmarks.batching.ours import AHEAD, configs
-from tests.benchmarks.batching.peers import Peer
+from tests.benchmarks.batching.peers import Peer, Server
 from tests.benchmarks.batching.workload import Job, quantile
 
 _START_SECONDS = 90.0
@@ -100,14 +100,14 @@ async def ours(jobs: Sequence[Job], bucket: int, scale: float) -> tuple[Seen, Vi
     return Seen(tuple(run.latencies)), run.engine.clock
 
 
-async def theirs(peer: Peer, url: str, jobs: Sequence[Job], knobs: Knobs, scale: float) -> Seen:
+async def theirs(peer: Peer, server: Server, jobs: Sequence[Job], knobs: Knobs, scale: float) -> Seen:
     """Raises ServerFailed."""
     no_limits = aiohttp.ClientTimeout(total=None)
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=no_limits) as session:
 
         async def paint(steps: int) -> None:
             body = {"steps": [steps] if peer.wraps else steps}
-            async with session.post(url, json=body) as response:
+            async with session.post(server.url, json=body) as response:
                 if response.status != HTTPStatus.OK:
                     raise ServerFailed(f"{peer.name} answered {response.status}: {(await response.text())[:200]}")
 
@@ -117,7 +117,7 @@ async def theirs(peer: Peer, url: str, jobs: Sequence[Job], knobs: Knobs, scale:
             await paint(job.steps)
             return (time.monotonic() - due) / scale
 
-        await _until_ready(peer, paint)
+        await _until_ready(peer, server, paint)
         for _ in range(peer.warm_requests):
             await paint(1)
         # One alone also waits for company, which is batching and no overhead.
@@ -128,12 +128,14 @@ async def theirs(peer: Peer, url: str, jobs: Sequence[Job], knobs: Knobs, scale:
     return Seen(tuple(latencies), floor)
 
 
-async def _until_ready(peer: Peer, paint: Callable[[int], Awaitable[None]]) -> None:
+async def _until_ready(peer: Peer, server: Server, paint: Callable[[int], Awaitable[None]]) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while True:
         try:
             return await paint(0)
         except (aiohttp.ClientError, ServerFailed) as error:
+            if not server.alive:
+                raise ServerFailed(f"{peer.name} ended while it started; {server.log} says why") from error
             if time.monotonic() > deadline:
                 raise ServerFailed(f"{peer.name} was not ready within {_START_SECONDS:g} s: {error}") from error
             await asyncio.sleep(0.2)

@@ -10,13 +10,16 @@ from starlette.requests import Request
 
 from tests.benchmarks.batching.apps import painter
 
+# Without any wait it takes one request a batch, even if others are in its queue.
+_WAIT_SECONDS_MIN = 0.002
+
 
 @serve.deployment(num_replicas=1, max_ongoing_requests=100_000, ray_actor_options={"num_cpus": 0})
 class Painting:
     def __init__(self) -> None:
         self._painter = painter.Painter()
 
-    @serve.batch(max_batch_size=painter.SIZE, batch_wait_timeout_s=painter.WAIT)
+    @serve.batch(max_batch_size=painter.SIZE, batch_wait_timeout_s=max(painter.WAIT, _WAIT_SECONDS_MIN))
     async def paint(self, steps: list[int]) -> list[int]:
         return await asyncio.to_thread(self._painter.paint, steps)
 
