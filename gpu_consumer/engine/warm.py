@@ -43,7 +43,7 @@ def warm_up(
     for config in _last_wanted_first(preload):
         started = time.monotonic()
         try:
-            end, load_seconds = server.draw(config.model_copy(update={"steps": min(config.steps, _STEPS)}), _KNOWN)
+            end, load_seconds = server.draw(config, _KNOWN, _STEPS)
         except ValueError as error:
             raise ModelUnavailable(str(error)) from None
         timings["load"] += load_seconds

@@ -72,15 +72,16 @@ class Server:
         self._compiling = config.compile is not None
         return seconds
 
-    def draw(self, config: GenerationConfig, item: Item) -> tuple[Ended | Decoded, float]:
-        """Draw `item` alone, as it would be drawn, and say nothing of it: its end, and the seconds of loading.
+    def draw(self, config: GenerationConfig, item: Item, steps_max: int) -> tuple[Ended | Decoded, float]:
+        """Draw `item` alone in a session of `config`, in few steps, and say nothing of it: its end, and the seconds of
+        loading.
 
         Raises what `open` raises, and faults.Sticky.
         """
         seconds = self.open(config)
         session = self._session
         assert session is not None
-        session.join([Wanted(item, config)])
+        session.join([Wanted(item, config.model_copy(update={"steps": min(config.steps, steps_max)}))])
         ends: list[Ended | Decoded] = []
         while not session.idle:
             ends += [outcome for outcome in session.step() if not isinstance(outcome, Drawn)]
