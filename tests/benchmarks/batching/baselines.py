@@ -67,6 +67,17 @@ class PadToMax(Baseline):
         return [batch]
 
 
+class EagerPadToMax(PadToMax):
+    """It forms a batch while the device is busy, and lets no one else into it once its time is over."""
+
+    def first(self, queue: deque[Job]) -> list[Job]:
+        closes = queue[0].arrival + self.knobs.wait
+        batch: list[Job] = []
+        while queue and len(batch) < self.knobs.size and queue[0].arrival <= closes:
+            batch.append(queue.popleft())
+        return batch
+
+
 class FillThenSplit(PadToMax):
     """The same batch, split by step count; each part answers when it is done. In order of arrival."""
 
@@ -163,10 +174,17 @@ class Tuned:
     p95: float
 
 
-def tuned(name: str, jobs: Sequence[Job], device: VirtualDevice, waits: Sequence[float] = WAITS) -> Tuned:
+def tuned(
+    name: str,
+    jobs: Sequence[Job],
+    device: VirtualDevice,
+    *,
+    variants: Sequence[type[Baseline]] | None = None,
+    waits: Sequence[float] = WAITS,
+) -> Tuned:
     """The variant and knobs with the lowest P95 for these very jobs: no one could have set them better beforehand."""
     best: Tuned | None = None
-    for variant, size, wait in product(BASELINES[name], SIZES, waits):
+    for variant, size, wait in product(variants or BASELINES[name], SIZES, waits):
         knobs = Knobs(size, wait)
         finished = finish_times(variant(knobs), jobs, device, p95_max=best.p95 if best else inf)
         if finished is not None:

@@ -8,6 +8,7 @@ from tests.benchmarks.batching import ours
 from tests.benchmarks.batching.baselines import (
     BASELINES,
     Baseline,
+    EagerPadToMax,
     FillThenSplit,
     FillThenSplitShortest,
     Knobs,
@@ -40,6 +41,17 @@ def test_fill_then_split_runs_the_parts_one_after_another() -> None:
     two = DEVICE.step_seconds(2)
     assert _finished(FillThenSplit(Knobs(4, 0.0)), 50, 20, 50, 20) == pytest.approx([50 * two, 70 * two] * 2)
     assert _finished(FillThenSplitShortest(Knobs(4, 0.0)), 50, 20, 50, 20) == pytest.approx([70 * two, 20 * two] * 2)
+
+
+def test_a_batch_that_was_formed_early_stays_as_it_is() -> None:
+    one = DEVICE.step_seconds(1)
+    # The second would have fitted into the third's batch, but its time was over while the first ran.
+    jobs = [Job(0, 0.0, 20), Job(1, 5.0, 20), Job(2, 15.0, 20)]
+    assert finish_times(EagerPadToMax(Knobs(4, 2.0)), jobs, DEVICE) == pytest.approx(
+        [2 + 20 * one * n for n in (1, 2, 3)]
+    )
+    together = 2 + 20 * one + 20 * DEVICE.step_seconds(2)
+    assert finish_times(PadToMax(Knobs(4, 2.0)), jobs, DEVICE) == pytest.approx([2 + 20 * one, together, together])
 
 
 def test_per_key_batches_only_equals() -> None:

@@ -64,6 +64,18 @@ async def test_a_death_names_those_who_had_a_slot() -> None:
     await engine.stop()
 
 
+async def test_who_has_ended_is_not_blamed_for_a_death() -> None:
+    engine = VirtualEngine(scale=0.001)
+    await engine.start()
+    await engine.submit(batch("a", steps=1))
+    await engine.submit(batch("bcd", steps=500))
+    await until(engine, [], 1)
+    engine.die()
+    with pytest.raises(EngineDied) as death:
+        await engine.leave(["b"])
+    assert death.value.joined == set("bcd")
+
+
 async def test_a_wait_for_events_ends_with_the_engine() -> None:
     engine = VirtualEngine(scale=0.001)
     await engine.start()
