@@ -61,7 +61,7 @@ class Runner:
             settings, engine, self._inside, backlog, self._claims, self._absorber, settler, metrics, clock,
             claimed=self._changed.set,
         )  # fmt: skip
-        self._stopping = False
+        self._stop = asyncio.Event()
         self._told_to_stop = False
 
     @property
@@ -70,13 +70,17 @@ class Runner:
         return tuple(dict.fromkeys(flight.job for flight in self._inside.flights()))
 
     @property
+    def _stopping(self) -> bool:
+        return self._stop.is_set()
+
+    @property
     def restarting(self) -> str | None:
         """Why the engine is being started again, while it is."""
         return self._keeper.restarting
 
     def stop(self) -> None:
         """Let `run` return when what has a slot has ended."""
-        self._stopping = True
+        self._stop.set()
         self._changed.set()
 
     async def run(self) -> None:
@@ -180,8 +184,24 @@ class Runner:
         await self._claims.died(jobs, guilty)
         self._place(jobs)
         if not self._stopping:
-            await self._keeper.restart(str(death))
+            await self._restart(str(death))
         self._changed.set()
+
+    async def _restart(self, why: str) -> None:
+        """Until the engine is up again, or we are told to stop: loading may take all of the grace, and serves nobody.
+
+        Raises EngineUnusable.
+        """
+        restart = asyncio.create_task(self._keeper.restart(why), name="restart")
+        stop = asyncio.create_task(self._stop.wait(), name="stop")
+        try:
+            await asyncio.wait({restart, stop}, return_when=asyncio.FIRST_COMPLETED)
+            if restart.done():
+                restart.result()
+        finally:
+            restart.cancel()
+            stop.cancel()
+            await asyncio.wait({restart, stop})
 
     def _is_idle(self, job: Job) -> bool:
         return self._backlog.jobs.get(job.id) is job and job.phase == "queued" and not job.running

@@ -115,6 +115,26 @@ async def test_a_restart_is_named_while_it_lasts(bench: Bench) -> None:
     assert bench.value("start_seconds", stage="warm") == 0.5
 
 
+async def test_who_is_told_to_stop_does_not_wait_for_a_restart(bench: Bench) -> None:
+    started, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def never() -> Ready:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+        raise AssertionError
+
+    bench.engine.start = never  # type: ignore[method-assign]
+    bench.engine.die()
+    await asyncio.wait_for(started.wait(), 20)
+    bench.runner.stop()
+    await asyncio.wait_for(bench.running, 20)
+    assert cancelled.is_set()
+
+
 async def test_an_engine_that_dies_too_often_ends_the_runner(tmp_path: Path) -> None:
     bench = Bench(tmp_path, restarts_per_hour_max=2, engine_deaths_max=9)
     await bench.start()
