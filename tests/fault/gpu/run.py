@@ -22,7 +22,7 @@ from gpu_consumer.models.tiny import make_tiny
 from streams.kafka.settings import KafkaSettings
 from tests.fault.gpu.cases import Case, make_cases
 from tests.fault.gpu.requests import configs, digests
-from tests.fault.gpu.trial import RECOVERY_SECONDS_MAX, Trial
+from tests.fault.gpu.trial import EXIT_SECONDS_MAX, RECOVERY_SECONDS_MAX, Trial
 from tests.fault.gpu.verdict import Count, Evidence, count, flaws
 from tests.fault.world import ROOT, broker
 
@@ -83,7 +83,7 @@ async def run_cases(cases: Sequence[Case], kafka: KafkaSettings, home: Path, req
     console.print(
         f"{len(cases)} cases, {wrong} flaws, {time.monotonic() - started:.0f} s. equal: SHA-256 as drawn without the "
         f"fault in a bucket of the same size; lower: the result names the lower bucket that memory had left. "
-        f"A recovery may take {RECOVERY_SECONDS_MAX:g} s."
+        f"A recovery may take {RECOVERY_SECONDS_MAX:g} s, and giving a card up {EXIT_SECONDS_MAX:g} s."
     )
     return wrong
 

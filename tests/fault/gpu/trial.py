@@ -27,8 +27,9 @@ from tests.kafka import POOL, small_catalogue
 
 WATCHDOG_SECONDS = 4.0  # of an engine that says nothing; on a crowded machine a healthy one is silent for a second
 RECOVERY_SECONDS_MAX = 60.0  # from an engine's death to the next one's work; mostly the import of torch
-_TRIAL_SECONDS = 150.0
-_STOP_SECONDS = 20.0
+EXIT_SECONDS_MAX = 120.0  # until a consumer has given its card up: three starts of an engine
+_TRIAL_SECONDS = 240.0
+_STOP_SECONDS = 30.0  # a consumer's grace is 25
 _LOOK_SECONDS = 0.05
 
 
@@ -121,7 +122,7 @@ class Trial:
             status = await asyncio.to_thread(first.wait, _STOP_SECONDS)
             statuses["first"] = 0 if self._case.blow == "kill" and status == -signal.SIGKILL else status
         if self._case.exit_status is not None:
-            statuses["first"] = await asyncio.to_thread(first.wait, RECOVERY_SECONDS_MAX)
+            statuses["first"] = await asyncio.to_thread(first.wait, EXIT_SECONDS_MAX)
             plan.model_copy(update={"faults": ()}).write(self._plan)
             self._start("second")
 
