@@ -104,7 +104,7 @@ class Residence:
     def _read(self, config: GenerationConfig) -> Loaded:
         folder = self._models_directory / config.model.name
         verify(folder, config.model.digest)
-        self._evict_for(config, int(weights_bytes(folder, config.dtype) * _ALLOCATOR))
+        self._evict_for(config, int(weights_bytes(folder, config.dtype, config.offload) * _ALLOCATOR))
         loaded = load(config, self._models_directory, self._device.name)
         try:
             self._device.hold(self.weights_bytes + loaded.weights_bytes)
@@ -148,7 +148,8 @@ class Residence:
         """Whether a copy on the host is there now. Older ones leave for it."""
         if key in self._copies:
             return True
-        if loaded.weights_bytes > self._host_cache_bytes:
+        # Offloaded weights are in host memory already, and hooks know where.
+        if loaded.offloaded or loaded.weights_bytes > self._host_cache_bytes:
             return False
         while self._copies and self._host_bytes + loaded.weights_bytes > self._host_cache_bytes:
             self._forget(next(iter(self._copies)))

@@ -55,6 +55,8 @@ def decode(loaded: Loaded, latents: torch.Tensor, account: Account) -> torch.Ten
     """Pixels of a full bucket of latents, as Family.decode gives them."""
     with account.stage("decode"):
         images: torch.Tensor = loaded.family.decode(loaded.pipe, latents)
+        if loaded.offloaded:
+            loaded.pipe.maybe_free_model_hooks()  # or the decoder would stay beside the next batch's denoiser
     return images
 
 
