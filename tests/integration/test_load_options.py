@@ -115,6 +115,17 @@ def test_a_compiled_model_is_compiled_once_a_shape_and_draws_the_same(models: Pa
 
 
 @pytest.mark.usefixtures("compiling")
+def test_kernels_are_not_chosen_by_what_ran_fastest(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing runs here, so no kernel is made: that takes inductor a minute on a CPU."""
+    monkeypatch.setattr("gpu_consumer.models.loading.check_backends", lambda *_: None)  # perhaps no compiler is here
+    torch._inductor.config.deterministic = False
+    pipe = load(tiny_config(models, compile={"backend": "inductor"}), models, "cpu").pipe
+    assert torch._inductor.config.deterministic
+    assert pipe.unet._compiled_call_impl is not None
+    assert pipe.vae.decoder._compiled_call_impl is None
+
+
+@pytest.mark.usefixtures("compiling")
 def test_more_shapes_than_kernels_are_kept_for_is_an_error_and_not_another_picture(
     models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
