@@ -73,10 +73,12 @@ def demo(
 
 def _make_models(folder: Path) -> None:
     from gpu_consumer.models.shapes.kept import add_shapes
+    from gpu_consumer.models.shapes.moving import add_moving_shapes
     from gpu_consumer.models.tiny import make_tiny
 
     make_tiny(folder)
     add_shapes(folder)
+    add_moving_shapes(folder)
 
 
 def _catalogue() -> Catalogue:
