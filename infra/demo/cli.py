@@ -231,7 +231,13 @@ def _sheet(sent: Sequence[Sent], results: Sequence[GenerationResult]) -> bytes:
     return contact_sheet(
         [
             Picture(
-                fetch(each), prompts[result.tenant, result.request_id], result.config.name, each.seed, result.tenant
+                data=fetch(each),
+                prompt=prompts[result.tenant, result.request_id],
+                config=result.config.name,
+                seed=each.seed,
+                tenant=result.tenant,
+                content_type=each.content_type,
+                frames=each.frames,
             )
             for result in done
             for each in result.artifacts
