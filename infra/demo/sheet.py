@@ -109,12 +109,13 @@ def contact_sheet(pictures: Sequence[Picture]) -> bytes:
         size = (round(image.width * scale), round(image.height * scale))
         enlarged = image.resize(size, Image.Resampling.NEAREST)
         sheet.paste(enlarged, (x + (_PICTURE - size[0]) // 2, y))
+        if picture.frames > 1:
+            draw.polygon([(x + 6, y + 6), (x + 6, y + 22), (x + 20, y + 14)], fill=_PAPER, outline=_INK)
         y += _PICTURE + 4
         for line in body.wrap(picture.prompt, _PICTURE, 3):
             body.write(x, y, line, _INK)
             y += body.line
-        what = f"{picture.config}, {picture.frames} frames" if picture.frames > 1 else picture.config
-        small.write(x, y + 1, f"{picture.tenant} · {what} · seed {picture.seed}", _GREY)
+        small.write(x, y + 1, f"{picture.tenant} · {picture.config} · seed {picture.seed}", _GREY)
     output = io.BytesIO()
     sheet.save(output, "PNG")
     return output.getvalue()
