@@ -154,6 +154,7 @@ def test_a_model_that_is_brought_part_by_part_draws_the_same(models: Path) -> No
     assert drawn(one, offloaded, ITEMS[1]) == {"b": expected["b"]}
     whole, parts = load(plain, models, "cpu"), load(offloaded, models, "cpu")
     assert (whole.offloaded, parts.offloaded) == (False, True)
+    assert [hasattr(one.pipe.unet, "_hf_hook") for one in (whole, parts)] == [False, True]
     assert 0 < parts.weights_bytes < whole.weights_bytes
 
 
