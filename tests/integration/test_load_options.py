@@ -81,7 +81,8 @@ def decoded(models: Path, config: GenerationConfig) -> list[tuple[int, ...]]:
     one = engine(models)
     decoder = one._residence.take(config)[0].pipe.vae.decoder
     decoder.register_forward_pre_hook(lambda _, given: seen.append(tuple(given[0].shape)))
-    drawn(one, config)
+    finished = one.run(Batch(1, config, ITEMS))
+    assert {(each.width, each.height) for each in finished.pictures} == {(config.width, config.height)}
     return seen
 
 
@@ -90,10 +91,11 @@ def test_a_piece_is_of_the_size_that_was_asked_for(models: Path) -> None:
     assert decoded(models, plain) == [(4, 4, 16, 16)]
     sliced = plain.model_copy(update={"vae_slicing": True})
     assert decoded(models, sliced) == [(1, 4, 16, 16)] * 4
-    for tiling in (64, True):  # the tiny VAE was made for 64 pixels
-        tiled = decoded(models, plain.model_copy(update={"vae_tiling": tiling}))
+    assert decoded(models, plain.model_copy(update={"vae_tiling": 128})) == [(4, 4, 16, 16)]
+    for tiling, width, largest in ((64, 128, 8), (True, 128, 8), (128, 192, 16)):  # the tiny VAE was made for 64 pixels
+        tiled = decoded(models, plain.model_copy(update={"vae_tiling": tiling, "width": width}))
         assert len(tiled) > 1
-        assert max(shape[-1] for shape in tiled) == 8
+        assert max(shape[-1] for shape in tiled) == largest
         assert {shape[0] for shape in tiled} == {4}
 
 
