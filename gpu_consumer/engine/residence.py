@@ -83,8 +83,11 @@ class Residence:
     def make_room(self, bytes_: int) -> bool:
         """Drop models that are not in use until a batch can have so many bytes; whether it can now.
 
-        What a batch needs to run in its full bucket: its predicted peak, divided by the share of memory granted.
+        What a batch needs to run in its full bucket: its predicted peak, divided by the share of memory granted. For
+        the start of a batch, or of a session: what the allocator cached of the former is given back, for the small
+        pieces that come first would split its large blocks, and keep them from the large pieces (make bench-memory).
         """
+        self._device.empty_cache()
         while self._device.free_bytes() < bytes_ and len(self._loaded) > 1:
             self._drop(next(iter(self._loaded)))
         return self._device.free_bytes() >= bytes_
