@@ -66,8 +66,8 @@ def entries(folder: str) -> int:
     return len(list(Path(folder).iterdir()))
 
 
-def named_segments() -> int:
-    return len(list(Path("/dev/shm").glob("*kiln*")))
+def named_segments() -> set[Path]:
+    return set(Path("/dev/shm").glob("*kiln*"))
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -319,7 +319,8 @@ async def test_ready_means_loaded_and_drawn_and_names_what_bytes_depend_on(
     # case DIF-25, GPU-14, GPU-17
     wide = changed(config, {"width": 96, "batching": "whole"})
     sdxl = tiny_config(models, "sdxl")
-    engine = EngineProcess(settings, [config, wide, sdxl])
+    one_model = settings.model_copy(update={"model_cache_bytes": 0})
+    engine = EngineProcess(one_model, [config, wide, sdxl])
     ticks = 0
 
     async def tick() -> None:
@@ -438,11 +439,11 @@ async def test_nothing_is_left_open(process: EngineProcess, config: GenerationCo
 
     # The engine closes its side after the consumer has the pictures, so an end is waited for.
     await run(process, config, *ITEMS)
-    before = open_files()
+    before, segments = open_files(), named_segments()
     for _ in range(20):
         await run(process, config, *ITEMS)
     await until(lambda: sum(open_files()) <= sum(before))
-    assert named_segments() == 0
+    assert named_segments() <= segments  # others of this machine may have theirs
 
 
 @pytest.mark.parametrize("family", ["sd15", "sdxl"])
