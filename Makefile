@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test check fault-smoke fault-gpu soak bench-pipeline bench-engine bench-gpu bench-batching clean
+.PHONY: help setup lock demo test check fault-smoke fault-gpu soak bench-pipeline bench-engine bench-memory bench-gpu bench-batching bench-reproducibility clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -57,11 +57,17 @@ bench-pipeline: $(READY) ## events a second and latency end to end, beside a raw
 bench-engine: $(READY) ## the step loop beside stock diffusers: throughput and levels apart
 	$(BIN)/python -m tests.benchmarks.engine
 
+bench-memory: $(READY) ## what fits, known beforehand: a fragmenting card replayed, and a matrix of live tensors
+	$(BIN)/python -m tests.benchmarks.memory
+
 bench-gpu: $(READY) ## steps, joins, memory, swaps and bytes on the card, on the CPU where there is none
 	$(BIN)/python -m tests.benchmarks.gpu
 
 bench-batching: $(READY) ## step batching on a virtual device, beside Ray Serve, LitServe and BentoML (PEERS=none)
 	$(BIN)/python -m tests.benchmarks.batching $(if $(PEERS),--peers $(PEERS))
+
+bench-reproducibility: $(READY) ## how far a picture moves when it is drawn otherwise
+	$(BIN)/python -m tests.benchmarks.reproducibility
 
 clean: ## remove what was made here: .kiln and .venv
 	rm -rf .kiln $(VENV)

@@ -14,6 +14,8 @@ Number = TypeVar("Number", int, float)
 
 SHARE = 0.9  # of what is free; the rest is for what no prediction sees: blocks of an odd size, a neighbour that grows
 
+_FEW = 20  # measures of a kind: the 95th percentile of fewer is but the largest of them
+
 
 def half(bucket: int) -> int:
     """The next smaller bucket of one that did not fit."""
@@ -69,7 +71,37 @@ class PeakMemory:
 
     def predict(self, kind: str, bucket: int, preset_bytes_per_item: int) -> int:
         """The peak expected of a batch. Exact at buckets that are known, linear between, never less for more slots."""
-        known = self._known(kind)
+        return self._estimate(kind, bucket, preset_bytes_per_item, 1.0 if kind in self._limits else self._quantile)
+
+    def most(self, kind: str, bucket: int, preset_bytes_per_item: int) -> int:
+        """What a batch may take at worst: the largest seen, and while few were, no less than by the price."""
+        largest = self._estimate(kind, bucket, preset_bytes_per_item, 1.0)
+        few = not self._told.get(kind) and sum(map(len, self._seen.get(kind, {}).values())) < _FEW
+        return max(largest, bucket * preset_bytes_per_item) if few else largest
+
+    def granted(self, kind: str, bucket: int, preset_bytes_per_item: int, free_bytes: int, share: float = SHARE) -> int:
+        """How many slots may run now: the bucket, else half of it, and so on; 0 if not even one fits.
+
+        What it grants is predicted to take at most `share` of `free_bytes`, takes no more than all of them at worst,
+        and is below what ran out of memory.
+        """
+        limit = self._limits.get(kind, bucket)
+        while (
+            bucket > limit
+            or self.predict(kind, bucket, preset_bytes_per_item) > share * free_bytes
+            or self.most(kind, bucket, preset_bytes_per_item) > free_bytes
+        ):
+            if bucket == 1:
+                return 0
+            bucket = half(bucket)
+        return bucket
+
+    def measured(self, kind: str, bucket: int) -> int:
+        """How many measures of our own the prediction rests on, at most the window."""
+        return len(self._seen.get(kind, {}).get(bucket, ()))
+
+    def _estimate(self, kind: str, bucket: int, preset_bytes_per_item: int, quantile: float) -> int:
+        known = self._known(kind, quantile)
         if not known:
             return bucket * preset_bytes_per_item
         buckets = sorted(known)
@@ -85,24 +117,7 @@ class PeakMemory:
             return _beyond(bucket, [(each, peaks[each]) for each in below[-2:]])
         return _before(bucket, [(each, peaks[each]) for each in above[:2]], preset_bytes_per_item)
 
-    def granted(self, kind: str, bucket: int, preset_bytes_per_item: int, free_bytes: int, share: float = SHARE) -> int:
-        """How many slots may run now: the bucket, else half of it, and so on; 0 if not even one fits.
-
-        What it grants is predicted to take at most `share` of `free_bytes`, and is below what ran out of memory.
-        """
-        limit = self._limits.get(kind, bucket)
-        while bucket > limit or self.predict(kind, bucket, preset_bytes_per_item) > share * free_bytes:
-            if bucket == 1:
-                return 0
-            bucket = half(bucket)
-        return bucket
-
-    def measured(self, kind: str, bucket: int) -> int:
-        """How many measures of our own the prediction rests on, at most the window."""
-        return len(self._seen.get(kind, {}).get(bucket, ()))
-
-    def _known(self, kind: str) -> dict[int, int]:
-        quantile = 1.0 if kind in self._limits else self._quantile
+    def _known(self, kind: str, quantile: float) -> dict[int, int]:
         own = {bucket: quantile_of(window, quantile) for bucket, window in self._seen.get(kind, {}).items()}
         return self._told.get(kind, {}) | own
 

@@ -19,7 +19,7 @@ from tests.tiny import tiny_config
 
 ROOMY = 1 << 30
 SHAPE = Shape(width=64, height=64, bucket=3)
-FRAMES = 4
+FRAMES = 2
 NAMES = [name for name in SCHEDULERS if name != "flow-match-euler"]
 # Each family, and each scheduler that it takes.
 PAIRS = [

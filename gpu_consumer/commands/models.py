@@ -1,4 +1,4 @@
-"""kiln models: write the tiny ones and the one that draws shapes, and say or check what a folder holds."""
+"""kiln models: write the tiny ones and those that draw shapes, and say or check what a folder holds."""
 
 from pathlib import Path
 from typing import Annotated
@@ -25,7 +25,7 @@ def _fail(error: ModelUnavailable) -> CommandError:
 
 @app.command("make-tiny")
 def make_tiny_models(directory: Directory) -> None:
-    """Write the seeded tiny SD 1.5, SDXL and AnimateDiff pipelines: the same bytes each time, on any machine."""
+    """Write the seeded tiny SD 1.5, SDXL, SD3 and AnimateDiff pipelines: the same bytes each time, on any machine."""
     from gpu_consumer.models.tiny import make_tiny  # torch takes seconds, and the other commands do not need it
 
     for name, digest in make_tiny(directory).items():
@@ -33,14 +33,18 @@ def make_tiny_models(directory: Directory) -> None:
 
 
 @app.command("add-shapes")
-def add_shapes_model(directory: Directory) -> None:
-    """Copy the small SD 1.5 that draws coloured shapes, trained already, into a models directory."""
+def add_shapes_models(directory: Directory) -> None:
+    """Copy the small SD 1.5 that draws coloured shapes, trained already, into a models directory, and beside it the
+    AnimateDiff that is made of it."""
     from gpu_consumer.models.shapes.kept import NAME, add_shapes
 
     try:
         typer.echo(f"{add_shapes(directory)}  {directory / NAME}")
     except ModelUnavailable as error:
         raise _fail(error) from error
+    from gpu_consumer.models.shapes import moving  # imports torch, after the copy that needs none
+
+    typer.echo(f"{moving.add_moving_shapes(directory)}  {directory / moving.NAME}")
 
 
 @app.command("train-shapes")

@@ -83,8 +83,11 @@ class Residence:
     def make_room(self, bytes_: int) -> bool:
         """Drop models that are not in use until a batch can have so many bytes; whether it can now.
 
-        What a batch needs to run in its full bucket: its predicted peak, divided by the share of memory granted.
+        What a batch needs to run in its full bucket: its predicted peak, divided by the share of memory granted. For
+        the start of a batch, or of a session: what the allocator cached of the former is given back, for the small
+        pieces that come first would split its large blocks, and keep them from the large pieces (make bench-memory).
         """
+        self._device.empty_cache()
         while self._device.free_bytes() < bytes_ and len(self._loaded) > 1:
             self._drop(next(iter(self._loaded)))
         return self._device.free_bytes() >= bytes_
@@ -104,7 +107,7 @@ class Residence:
     def _read(self, config: GenerationConfig) -> Loaded:
         folder = self._models_directory / config.model.name
         verify(folder, config.model.digest)
-        self._evict_for(config, int(weights_bytes(folder, config.dtype) * _ALLOCATOR))
+        self._evict_for(config, int(weights_bytes(folder, config.dtype, config.offload) * _ALLOCATOR))
         loaded = load(config, self._models_directory, self._device.name)
         try:
             self._device.hold(self.weights_bytes + loaded.weights_bytes)
@@ -148,7 +151,8 @@ class Residence:
         """Whether a copy on the host is there now. Older ones leave for it."""
         if key in self._copies:
             return True
-        if loaded.weights_bytes > self._host_cache_bytes:
+        # Offloaded weights are in host memory already, and hooks know where.
+        if loaded.offloaded or loaded.weights_bytes > self._host_cache_bytes:
             return False
         while self._copies and self._host_bytes + loaded.weights_bytes > self._host_cache_bytes:
             self._forget(next(iter(self._copies)))

@@ -83,6 +83,8 @@ def decode(loaded: Loaded, latents: torch.Tensor, keys: Sequence[str], account: 
 
     def run() -> torch.Tensor:
         images: torch.Tensor = loaded.family.decode(loaded.pipe, latents)
+        if loaded.offloaded:
+            loaded.pipe.maybe_free_model_hooks()  # or the decoder would stay beside the next batch's denoiser
         return images
 
     with account.stage("decode"):

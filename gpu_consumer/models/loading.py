@@ -56,8 +56,8 @@ def load(config: GenerationConfig, models_directory: Path, device: str) -> Loade
         )
     folder = models_directory / config.model.name
     verify(folder, config.model.digest)
-    check_backends(config, device)
     loras = find_loras(config, models_directory)
+    check_backends(config, device)
     problem = None
     try:
         pipe = _read(folder, family, config.dtype)

@@ -12,7 +12,7 @@ WORD_END = "</w>"
 START, END = "<|startoftext|>", "<|endoftext|>"
 
 # One token each, as in a real vocabulary, so that an everyday prompt fits into 77 tokens.
-WORDS = tuple(dict.fromkeys("""
+_WORDS = """
     a an the of in on at by to with and or under over behind between from into for
     red orange yellow green blue purple pink brown black white grey gold silver
     small large big tiny old new bright dark warm cold soft quiet tall round
@@ -21,7 +21,8 @@ WORDS = tuple(dict.fromkeys("""
     bridge castle tower window door table chair lamp book bowl cup boat train car ship moon sun star sky cloud rain
     snow night morning evening autumn winter summer spring light shadow fog storm fire water stone glass wood paper
     photo painting watercolour drawing sketch poster portrait landscape still life style detail background picture
-""".split()))
+"""
+WORDS = tuple(dict.fromkeys(_WORDS.split()))
 
 
 def byte_alphabet() -> list[str]:
@@ -70,7 +71,7 @@ def clip_tokenizer(vocabulary: Iterable[str] = WORDS) -> Any:
 
 
 def t5_tokenizer() -> Any:
-    """A transformers T5Tokenizer: the same words, letters for the others, and one unknown token for what is no ASCII."""
+    """A transformers T5Tokenizer: the same words, letters for the others, and unknown tokens for what is no ASCII."""
     from transformers import T5Tokenizer
 
     # Unigram: of all ways to cut a text the one with the highest sum of scores, so a word beats its letters.

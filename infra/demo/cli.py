@@ -73,10 +73,12 @@ def demo(
 
 def _make_models(folder: Path) -> None:
     from gpu_consumer.models.shapes.kept import add_shapes
+    from gpu_consumer.models.shapes.moving import add_moving_shapes
     from gpu_consumer.models.tiny import make_tiny
 
     make_tiny(folder)
     add_shapes(folder)
+    add_moving_shapes(folder)
 
 
 def _catalogue() -> Catalogue:
@@ -229,7 +231,13 @@ def _sheet(sent: Sequence[Sent], results: Sequence[GenerationResult]) -> bytes:
     return contact_sheet(
         [
             Picture(
-                fetch(each), prompts[result.tenant, result.request_id], result.config.name, each.seed, result.tenant
+                data=fetch(each),
+                prompt=prompts[result.tenant, result.request_id],
+                config=result.config.name,
+                seed=each.seed,
+                tenant=result.tenant,
+                content_type=each.content_type,
+                frames=each.frames,
             )
             for result in done
             for each in result.artifacts

@@ -19,8 +19,8 @@ _ATELIER_SHAPES = (
     "a purple cross on the left on a white background",
     "a large black circle on the right on an orange background",
     "a small red triangle on a green background",
-    "a yellow star on the right on a black background",
 )
+_ATELIER_MOVING = ("a yellow star on the right on a black background",)
 _ATELIER_PAINTING = (
     "oil painting of a harbour at dusk, thick strokes",
     "a field of poppies under a heavy sky",
@@ -51,8 +51,8 @@ _BAZAAR_SHAPES = (
     "a large blue star on a white background",
     "a white square on the left on a green background",
     "a large yellow heart at the bottom on a black background",
-    "a red ring on the right on a white background",
 )
+_BAZAAR_MOVING = ("a red ring on the right on a white background",)
 _BAZAAR_PAINTING = (
     "a spice stall, sacks of turmeric and chilli 🌶️",
     "carpets hanging in a narrow street",
@@ -88,9 +88,11 @@ ORDERS: tuple[Order, ...] = tuple(
     Order(tenant, config, prompt)
     for tenant, config, prompts in (
         ("atelier", "shapes", _ATELIER_SHAPES),
+        ("atelier", "moving-shapes", _ATELIER_MOVING),
         ("atelier", "painting", _ATELIER_PAINTING),
         ("atelier", "poster", _ATELIER_POSTER),
         ("bazaar", "shapes", _BAZAAR_SHAPES),
+        ("bazaar", "moving-shapes", _BAZAAR_MOVING),
         ("bazaar", "painting", _BAZAAR_PAINTING),
         ("bazaar", "poster", _BAZAAR_POSTER),
         ("crowd", "shapes", _CROWD_SHAPES),

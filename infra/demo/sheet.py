@@ -3,8 +3,10 @@
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
+import av
 import manimgx_fonts
 import manimgx_fonts_cjk
 from PIL import Image, ImageDraw, ImageFont
@@ -29,6 +31,8 @@ class Picture:
     config: str
     seed: int
     tenant: str
+    content_type: str = "image/png"
+    frames: int = 1
 
 
 def _font_of(character: str) -> Path | None:
@@ -79,6 +83,17 @@ class _Type:
         return rows if len(rows) <= lines else [*rows[: lines - 1], rows[lines - 1][:-1] + "…"]
 
 
+def _still(picture: Picture) -> Image.Image:
+    """The picture, or the frame in the middle of a video."""
+    if picture.content_type != "video/mp4":
+        with Image.open(io.BytesIO(picture.data)) as image:
+            return image.convert("RGB")
+    with av.open(io.BytesIO(picture.data), "r") as video:
+        frame = next(islice(video.decode(video=0), picture.frames // 2, None))
+        still: Image.Image = frame.to_image()  # type: ignore[no-untyped-call]
+    return still
+
+
 def contact_sheet(pictures: Sequence[Picture]) -> bytes:
     """A PNG of all pictures in rows of eight. Empty input gives an empty sheet."""
     rows = max(1, -(-len(pictures) // _COLUMNS))
@@ -89,11 +104,13 @@ def contact_sheet(pictures: Sequence[Picture]) -> bytes:
     for number, picture in enumerate(pictures):
         x = _GAP + number % _COLUMNS * cell_width
         y = _GAP + number // _COLUMNS * cell_height
-        with Image.open(io.BytesIO(picture.data)) as image:
-            scale = _PICTURE / max(image.size)
-            size = (round(image.width * scale), round(image.height * scale))
-            enlarged = image.convert("RGB").resize(size, Image.Resampling.NEAREST)
+        image = _still(picture)
+        scale = _PICTURE / max(image.size)
+        size = (round(image.width * scale), round(image.height * scale))
+        enlarged = image.resize(size, Image.Resampling.NEAREST)
         sheet.paste(enlarged, (x + (_PICTURE - size[0]) // 2, y))
+        if picture.frames > 1:
+            draw.polygon([(x + 6, y + 6), (x + 6, y + 22), (x + 20, y + 14)], fill=_PAPER, outline=_INK)
         y += _PICTURE + 4
         for line in body.wrap(picture.prompt, _PICTURE, 3):
             body.write(x, y, line, _INK)

@@ -27,7 +27,8 @@ def summarise(
 ) -> dict[str, Any]:
     """The figures of .kiln/demo/summary.json.
 
-    `lost` counts names without a terminal event, `duplicates` the events beyond the first of a name.
+    `lost` counts names without a terminal event, `duplicates` the events beyond the first of a name; `batch_fill` is
+    the part of the padded batches that were pictures, as each picture saw it.
     """
     names = {(each.tenant, each.request_id) for each in sent if each.request_id}
     ended = Counter((result.tenant, result.request_id) for result in results)
@@ -44,8 +45,12 @@ def summarise(
         "lost": len(names - ended.keys()),
         "duplicates": sum(count - 1 for count in ended.values()),
         "pictures": sum(len(result.artifacts) for result in succeeded),
+        "videos": sum(each.frames > 1 for result in succeeded for each in result.artifacts),
         "artifacts_verified": verified(results),
         "mean_batch_size": round(sum(each.batch_size for each in succeeded) / max(1, len(succeeded)), 2),
+        "batch_fill": round(
+            sum(each.batch_size for each in succeeded) / max(1, sum(each.bucket for each in succeeded)), 2
+        ),
         "wait_seconds": percentiles([run.get("wait", 0.0) for run in runs]),
         "run_seconds": percentiles([sum(run.values()) - run.get("wait", 0.0) for run in runs]),
         "gpu_seconds": round(sum(result.gpu_seconds for result in succeeded), 2),

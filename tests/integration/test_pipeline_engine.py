@@ -151,6 +151,16 @@ def test_a_video_has_its_frames_and_its_duration(
     assert len(set(digests(finished).values())) == 2
 
 
+def test_a_video_keeps_its_bytes_where_its_frames_are_decoded_in_two_chunks(
+    models: Path, engine: PipelineEngine
+) -> None:
+    config = tiny_config(models, "animatediff", frames=6)  # 24 frames a bucket, 16 at a time: the third is cut
+    together = digests(run(engine, config, *ITEMS))
+    assert len(set(together.values())) == len(ITEMS)
+    assert digests(run(engine, config, *reversed(ITEMS))) == together
+    assert digests(run(engine, config, ITEMS[2])) == {"c": together["c"]}
+
+
 def test_an_sd3_without_t5_is_loaded_and_hears_its_other_encoders(models: Path, tmp_path: Path) -> None:
     folder = tmp_path / "tiny-sd3"
     shutil.copytree(models / "tiny-sd3", folder)

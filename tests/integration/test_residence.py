@@ -160,6 +160,15 @@ def test_room_is_made_for_a_batch_but_never_of_the_model_in_use(models: Path) ->
     assert kept.keys() == (configs[2].model_key,)
 
 
+def test_a_batch_starts_on_a_device_that_has_cached_nothing(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = residence(models)
+    take(kept, variants(models)[0])
+    emptied: list[bool] = []
+    monkeypatch.setattr(CpuDevice, "empty_cache", lambda _: emptied.append(True))
+    assert kept.make_room(0)
+    assert emptied == [True]
+
+
 def test_a_model_comes_back_from_host_memory_and_draws_the_same(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second, third = variants(models)
     kept = residence(models, cache_bytes=0, host_cache_bytes=ROOMY)

@@ -3,7 +3,9 @@
 import io
 import random
 from pathlib import Path
+from typing import Any
 
+import av
 import numpy as np
 import pytest
 import torch
@@ -17,11 +19,14 @@ from gpu_consumer.models.digests import model_digest
 from gpu_consumer.models.shapes.draw import caption, held_out, scenes
 from gpu_consumer.models.shapes.judge import Seen, look
 from gpu_consumer.models.shapes.kept import NAME, add_shapes
+from gpu_consumer.models.shapes.moving import NAME as MOVING
+from gpu_consumer.models.shapes.moving import add_moving_shapes
 from schemas.config import GenerationConfig
 from tests.whole import run_whole
 
 # Configurations name it: another model here is a new version of each.
 PUBLISHED = "sha256:b7f52f1b24fe59c4c0b5c989ee1e423d071dfb520169c00b7c25c270f2832226"
+MOVING_PUBLISHED = "sha256:8d3241295257e73c51e22370fa8e4f882b9a1532fe5290c2d7f5d485609ecc52"
 
 
 @pytest.fixture(scope="module")
@@ -32,13 +37,13 @@ def shapes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def shapes_config(directory: Path) -> GenerationConfig:
+def shapes_config(directory: Path, name: str = NAME, **different: Any) -> GenerationConfig:
     return GenerationConfig.model_validate(
         {
             "name": "shapes",
             "version": 1,
             "family": "sd15",
-            "model": {"name": NAME, "digest": model_digest(directory / NAME)},
+            "model": {"name": name, "digest": model_digest(directory / name)},
             "dtype": "float32",
             "scheduler": "ddim",
             "steps": 20,
@@ -47,15 +52,19 @@ def shapes_config(directory: Path) -> GenerationConfig:
             "height": 64,
             "bucket": 5,
             "price": {"gpu_seconds": 0.1, "vram_bytes": 1 << 20},
+            **different,
         }
     )
 
 
 def pictures(directory: Path, prompts: list[str]) -> list[bytes]:
     """One PNG a prompt, its seed its number, in full batches but for the last."""
+    return made_by(directory, shapes_config(directory), prompts)
+
+
+def made_by(directory: Path, config: GenerationConfig, prompts: list[str]) -> list[bytes]:
     device = CpuDevice(1 << 30)
     engine = PipelineEngine(device, Residence(device, directory))
-    config = shapes_config(directory)
     items = [Item(str(n), prompt, "", n) for n, prompt in enumerate(prompts)]
     made: dict[str, bytes] = {}
     for number in range(0, len(items), config.bucket):
@@ -89,3 +98,22 @@ def test_a_seed_moves_the_shape_and_keeps_what_was_asked_for(shapes: Path) -> No
 
 def test_words_it_never_heard_and_no_words_give_a_picture(shapes: Path) -> None:
     assert len(pictures(shapes, ["", "a portrait of a fox in the snow", "緑の円 🟢"])) == 3
+
+
+def test_each_frame_of_a_video_shows_what_its_prompt_says(shapes: Path) -> None:
+    assert add_moving_shapes(shapes) == MOVING_PUBLISHED
+    before = {path: path.stat().st_mtime_ns for path in (shapes / MOVING).rglob("*")}
+    assert add_moving_shapes(shapes) == MOVING_PUBLISHED
+    assert {path: path.stat().st_mtime_ns for path in (shapes / MOVING).rglob("*")} == before
+    config = shapes_config(shapes, MOVING, family="animatediff", frames=8, image_format="mp4", bucket=2)
+    asked = random.Random(0).sample([scene for scene in scenes() if held_out(scene)], 4)
+    for scene, data in zip(asked, made_by(shapes, config, [caption(scene) for scene in asked]), strict=True):
+        with av.open(io.BytesIO(data), "r") as file:
+            frames = [np.asarray(frame.to_ndarray(format="rgb24"), np.uint8) for frame in file.decode(video=0)]
+        assert len({frame.tobytes() for frame in frames}) == 8
+        found = [one for frame in frames if (one := look(frame))]
+        assert len(found) == 8
+        assert {(one.colour, one.background, one.place) for one in found} == {
+            (scene.colour, scene.background, scene.place)
+        }
+        assert max(one.x for one in found) - min(one.x for one in found) < 0.1  # it trembles, and does not jump

@@ -57,7 +57,7 @@ def same(left: Made, right: Made) -> bool:
 
 @pytest.mark.parametrize("family", FAMILIES)
 @given(data=st.data(), joins=st.integers(0, 8), place=st.integers(0, 6), patience=st.integers(0, 5))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_neighbours_slot_and_time_change_nothing(
     models: Path, family: str, data: st.DataObject, joins: int, place: int, patience: int
 ) -> None:

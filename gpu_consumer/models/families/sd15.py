@@ -12,7 +12,7 @@ def encode_one(pipe: Any, prompts: Sequence[str], negatives: Sequence[str], guid
     positive, negative = pipe.encode_prompt(
         prompt=list(prompts),
         negative_prompt=list(negatives),
-        device=pipe.device,
+        device=pipe._execution_device,  # with offload, pipe.device is where weights wait
         num_images_per_prompt=1,
         do_classifier_free_guidance=guided,
     )

@@ -16,7 +16,7 @@ def _encode(pipe: Any, prompts: Sequence[str], negatives: Sequence[str], guided:
         prompt_2=None,
         prompt_3=None,
         negative_prompt=list(negatives),
-        device=pipe.device,
+        device=pipe._execution_device,  # with offload, pipe.device is where weights wait
         num_images_per_prompt=1,
         do_classifier_free_guidance=guided,
         max_sequence_length=T5_TOKENS_MAX,

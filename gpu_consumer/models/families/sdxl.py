@@ -10,7 +10,7 @@ def _encode(pipe: Any, prompts: Sequence[str], negatives: Sequence[str], guided:
     positive, negative, pooled, negative_pooled = pipe.encode_prompt(
         prompt=list(prompts),
         negative_prompt=list(negatives),
-        device=pipe.device,
+        device=pipe._execution_device,  # with offload, pipe.device is where weights wait
         num_images_per_prompt=1,
         do_classifier_free_guidance=guided,
     )

@@ -1,6 +1,5 @@
 """The parts of the tiny pipelines, their weights made of their names."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from gpu_consumer.models.tokenizer import CONTEXT

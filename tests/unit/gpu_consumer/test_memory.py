@@ -39,6 +39,24 @@ def test_slots_stay_below_nine_tenths_of_what_is_free() -> None:
     assert memory.granted("kind", 4, GB, 0) == 0
 
 
+def test_a_few_measures_do_not_disprove_a_price_that_would_not_fit() -> None:
+    memory = PeakMemory()
+    for _ in range(19):
+        memory.observe("kind", 2, 2 * GB)
+    assert memory.granted("kind", 4, 3 * GB, 11 * GB) == 2  # four light pictures would fit; four as priced would not
+    memory.observe("kind", 2, 2 * GB)
+    assert memory.granted("kind", 4, 3 * GB, 11 * GB) == 4
+
+
+def test_a_rare_heavy_batch_is_given_the_margin_but_no_more() -> None:
+    memory = PeakMemory()
+    for bytes_ in [5 * GB] * 63 + [9 * GB]:
+        memory.observe("kind", 4, bytes_)
+    assert memory.predict("kind", 4, GB) == 5 * GB
+    assert memory.granted("kind", 4, GB, 9 * GB) == 4
+    assert memory.granted("kind", 4, GB, 9 * GB - 1) == 2
+
+
 def test_an_odd_bucket_is_halved_upwards_as_the_engine_does() -> None:
     memory = PeakMemory()
     granted = [memory.granted("kind", 5, GB, free * GB, share=1.0) for free in (5, 4, 3, 2, 1)]

@@ -14,6 +14,7 @@ from gpu_consumer.models.digests import ModelUnavailable, model_digest
 from gpu_consumer.models.shapes import descent, kept
 from gpu_consumer.models.shapes.descent import Descent
 from gpu_consumer.models.shapes.kept import NAME, add_shapes
+from gpu_consumer.models.shapes.moving import NAME as MOVING
 from gpu_consumer.models.shapes.train import Plan, train_shapes
 
 SHORT = Plan(pictures=6, vae_steps=3, vae_batch=2, decoder_steps=3, decoder_batch=2, unet_steps=3, unet_batch=2)
@@ -103,4 +104,6 @@ def test_the_command_says_digest_and_place(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / "model_index.json").write_text("{}")
     said = CliRunner().invoke(app, ["add-shapes", str(tmp_path / "models")])
-    assert said.output.split() == [model_digest(tmp_path / "kept"), str(tmp_path / "models" / NAME)]
+    still, moving = (line.split() for line in said.output.splitlines())
+    assert still == [model_digest(tmp_path / "kept"), str(tmp_path / "models" / NAME)]
+    assert moving == [model_digest(tmp_path / "models" / MOVING), str(tmp_path / "models" / MOVING)]

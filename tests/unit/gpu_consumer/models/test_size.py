@@ -55,3 +55,19 @@ def test_a_damaged_file_is_left_for_loading_to_tell(folder: Path, damage: bytes)
     (folder / "unet" / "diffusion_pytorch_model.safetensors").write_bytes(damage)
     assert weights_bytes(folder, "float32") == 0
     assert weights_bytes(folder / "absent", "float32") == 0
+
+
+def test_with_offload_it_is_what_stands_on_the_device_at_one_time(folder: Path) -> None:
+    parts = {name: weights_bytes(alone(folder, name), "float32") for name in PARTS}
+    assert weights_bytes(folder, "float32", "model") == max(parts.values())
+    assert sum(parts.values()) == weights_bytes(folder, "float32")
+    assert 0 < weights_bytes(folder, "float32", "sequential") < max(parts.values())
+
+
+def alone(folder: Path, part: str) -> Path:
+    """The same folder with one part in its index."""
+    copy = folder / f"only-{part}"
+    copy.mkdir()
+    (copy / "model_index.json").write_text(json.dumps({part: ["some", "Class"]}))
+    (copy / part).symlink_to(folder / part, target_is_directory=True)
+    return copy

@@ -27,7 +27,7 @@ def decoded(data: bytes) -> tuple[Any, NDArray[np.uint8]]:
             stream.average_rate,
             stream.duration * stream.time_base if stream.duration and stream.time_base else None,
         )
-        frames = np.stack([frame.to_ndarray(format="rgb24") for frame in file.decode(stream)])
+        frames = np.array([frame.to_ndarray(format="rgb24") for frame in file.decode(stream)], np.uint8)
     return facts, frames
 
 
