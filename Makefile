@@ -6,8 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test check fault-smoke fault-gpu soak bench-pipeline bench-engine bench-memory bench-gpu bench-batching \
-	bench-reproducibility clean
+.PHONY: help setup lock demo test check fault-smoke fault-gpu soak bench-pipeline bench-engine bench-memory bench-gpu bench-batching bench-reproducibility clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18

@@ -21,7 +21,7 @@ from rich.console import Console
 from gpu_consumer.engine.virtual_clock import VirtualClock
 from gpu_consumer.engine.virtual_device import VirtualDevice
 from tests.benchmarks.batching import real_time, virtual_time
-from tests.benchmarks.batching.baselines import WAITS, Knobs, tuned
+from tests.benchmarks.batching.baselines import EagerPadToMax, Knobs, PadToMax, tuned
 from tests.benchmarks.batching.peers import PEERS, NotInstallable, Peer, environment, serving
 from tests.benchmarks.batching.virtual_time import BUCKET, LOAD, SEEDS
 from tests.benchmarks.batching.workload import MEAN_STEPS, Job, poisson, quantile
@@ -30,7 +30,6 @@ from tests.benchmarks.report import Measure, report
 # A step of a full bucket takes 5 ms then, some ten times what a sleep of this kind is late by on a quiet machine.
 SCALE = 1 / 50
 JOBS = 300
-SHORT_WAITS = (0.0, 2.0)
 TWO_SETTINGS_SECONDS = 240  # so that all of it ends within six minutes on two busy cores
 
 console = Console(highlight=False, soft_wrap=True)
@@ -77,16 +76,15 @@ def _arguments() -> list[Peer]:
 def _beside(
     peer: Peer, ours: real_time.Seen, jobs: Sequence[Job], device: VirtualDevice, one_setting_after: float
 ) -> dict[str, Measure]:
-    """The better of two settings of its knobs: what is best on the virtual clock, with any wait and with a short one.
+    """The better of two settings of its knobs: what is best on the virtual clock if batches are formed when the device
+    is free, and if they are formed before, as Ray Serve does.
 
     Any step counts may share its batch, which runs as long as the longest. It answers a batch as a whole: if that were
     split by step count, the first part would wait for the last.
     """
     python = environment(peer)
     best: tuple[real_time.Seen, Knobs] | None = None
-    settings = [
-        tuned(peer.name, jobs, device, variants=(peer.batcher,), waits=waits).knobs for waits in (WAITS, SHORT_WAITS)
-    ]
+    settings = [tuned(peer.name, jobs, device, variants=(variant,)).knobs for variant in (PadToMax, EagerPadToMax)]
     for knobs in dict.fromkeys(settings):
         if best is not None and time.monotonic() > one_setting_after:
             console.print(f"{peer.name}, {knobs.size} in {knobs.wait:g} s: left out, it is late")

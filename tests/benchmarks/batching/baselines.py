@@ -180,11 +180,10 @@ def tuned(
     device: VirtualDevice,
     *,
     variants: Sequence[type[Baseline]] | None = None,
-    waits: Sequence[float] = WAITS,
 ) -> Tuned:
     """The variant and knobs with the lowest P95 for these very jobs: no one could have set them better beforehand."""
     best: Tuned | None = None
-    for variant, size, wait in product(variants or BASELINES[name], SIZES, waits):
+    for variant, size, wait in product(variants or BASELINES[name], SIZES, WAITS):
         knobs = Knobs(size, wait)
         finished = finish_times(variant(knobs), jobs, device, p95_max=best.p95 if best else inf)
         if finished is not None:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.benchmarks.batching.baselines import Baseline, EagerPadToMax, Knobs, PadToMax
+from tests.benchmarks.batching.baselines import Knobs
 from tests.benchmarks.report import FOLDER, ROOT
 
 _STOP_SECONDS = 10
@@ -32,13 +32,12 @@ _TELEMETRY_OFF = {
 class Peer:
     """`package`: as the extra `bench` of pyproject.toml names it. `wraps`: whether a request holds a list of one.
 
-    `batcher`: how it makes batches, for setting its knobs. `warm_requests`: before it works as it is meant to.
+    `warm_requests`: before its batcher works as it is meant to.
     """
 
     name: str
     package: str
     command: tuple[str, ...]
-    batcher: type[Baseline] = PadToMax
     wraps: bool = False
     sets_own_wait: bool = False
     warm_requests: int = 2
@@ -47,7 +46,7 @@ class Peer:
 PEERS = {
     peer.name: peer
     for peer in (
-        Peer("ray", "ray", ("-m", "tests.benchmarks.batching.apps.ray_serve"), batcher=EagerPadToMax),
+        Peer("ray", "ray", ("-m", "tests.benchmarks.batching.apps.ray_serve")),
         Peer("litserve", "litserve", ("-m", "tests.benchmarks.batching.apps.lit_serve")),
         Peer(
             "bentoml",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tests.fault.soak.probe import Holding
 
 WARM_WAVES = 6  # until every kind has run and the allocators hold what they will hold
-# An allocator takes some megabytes in the first two thousand requests; two pictures kept by mistake are 25 kB each.
+# An allocator takes megabytes in the first two thousand requests; two pictures kept by mistake are 25 kB each time.
 SLOPE_BYTES_MAX = 12 << 10  # a request
 GROWTH_MAX = 1.25  # of the CPU time of a wave, which a busy machine disturbs less than the clock
 
