@@ -231,7 +231,7 @@ class VirtualLoop:
         total = 0.0
         while self._drawn:
             full, alone = len(self._drawn) >= bucket, len(self._drawn) == len(self._lives)
-            if not (full or alone or self.steps - next(iter(self._drawn.values())) > self._decode_wait_steps):
+            if not (full or alone or self.steps - next(iter(self._drawn.values())) >= self._decode_wait_steps):
                 break
             keys = list(self._drawn)[:bucket]
             lives = [self._lives.pop(key) for key in keys]

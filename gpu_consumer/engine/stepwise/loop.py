@@ -213,7 +213,7 @@ class Stepwise:
             full = len(drawn) >= self._decode_bucket
             waited = self.steps - (drawn[0].drawn_at_step or 0)
             alone = len(drawn) == len(self._lives)
-            if not (full or alone or waited > self._decode_wait_steps):
+            if not (full or alone or waited >= self._decode_wait_steps):
                 return
             batch, drawn = drawn[: self._decode_bucket], drawn[self._decode_bucket :]
             self._settle()

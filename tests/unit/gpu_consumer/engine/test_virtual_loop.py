@@ -102,7 +102,7 @@ def test_who_is_drawn_waits_a_few_steps_for_company_at_the_decoder() -> None:
     at = {event.key: when for when, event in played.said if isinstance(event, Ended)}
     assert at["b"] == at["c"], "c came within the wait"
     drawn = played.when(Drawn)
-    assert at["b"] - drawn["b"] == pytest.approx((DECODE_WAIT_STEPS + 1) * 2 + 2)
+    assert at["b"] - drawn["b"] == pytest.approx(DECODE_WAIT_STEPS * 2 + 2)
 
 
 def test_the_wait_is_that_of_the_real_loop() -> None:
