@@ -1,10 +1,10 @@
 """What the engine said, item by item: pictures and flaws to their jobs, costs to accounts, the rest to metrics."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gpu_consumer.backlog import Backlog, Job
 from gpu_consumer.clock import Clock
-from gpu_consumer.engine.protocol import Drawn, Ended, Event, Joined, Picture, Pulse
+from gpu_consumer.engine.protocol import Drawn, Ended, Event, Joined, Observed, Picture, Profiled, Pulse
 from gpu_consumer.gauges import PulseGauges
 from gpu_consumer.inside import Flight, Inside
 from gpu_consumer.metrics import GpuMetrics
@@ -12,14 +12,23 @@ from gpu_consumer.settle import Settler
 
 
 class Absorber:
-    """For one task."""
+    """For one task. `aside` hears what concerns no job."""
 
-    def __init__(self, inside: Inside, backlog: Backlog, settler: Settler, metrics: GpuMetrics, clock: Clock) -> None:
+    def __init__(
+        self,
+        inside: Inside,
+        backlog: Backlog,
+        settler: Settler,
+        metrics: GpuMetrics,
+        clock: Clock,
+        aside: Callable[[Observed | Profiled], None],
+    ) -> None:
         self._inside = inside
         self._backlog = backlog
         self._settler = settler
         self._metrics = metrics
         self._clock = clock
+        self._aside = aside
         self._gauges = PulseGauges(metrics)
 
     def absorb(self, event: Event) -> Sequence[Job]:
@@ -33,6 +42,8 @@ class Absorber:
         elif isinstance(event, Drawn):
             for drawn in self._known(event.keys):
                 self._inside.drawn(drawn)
+        elif isinstance(event, Observed | Profiled):
+            self._aside(event)
         elif isinstance(event, Ended) and (flight := self._inside.get(event.key)) is not None:
             self._ended(flight, event)
             return [flight.job] if not flight.job.running else []

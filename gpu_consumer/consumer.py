@@ -6,7 +6,7 @@ fetcher -> backlog -> scheduler -> runner -> engine -> settler
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 from uuid import uuid4
@@ -14,7 +14,7 @@ from uuid import uuid4
 from gpu_consumer.backlog import Backlog, Job
 from gpu_consumer.cancels import Cancels
 from gpu_consumer.clock import Clock
-from gpu_consumer.engine.protocol import Engine, Ready
+from gpu_consumer.engine.protocol import Engine, Observed, Profiled, Ready
 from gpu_consumer.fetcher import Fetcher
 from gpu_consumer.index import Change, Index
 from gpu_consumer.intake import read_work
@@ -41,7 +41,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class GpuConsumer:
-    """Give it an engine that has started, then `run` it once."""
+    """Give it an engine that has started, then `run` it once. `aside` hears what the engine says beside its work."""
 
     def __init__(
         self,
@@ -54,6 +54,7 @@ class GpuConsumer:
         *,
         incarnation: str | None = None,
         clock: Clock | None = None,
+        aside: Callable[[Observed | Profiled], None] = lambda _: None,
     ) -> None:
         self._settings = settings
         self._results_partitions = catalogue.requests_partitions
@@ -78,7 +79,7 @@ class GpuConsumer:
         )  # fmt: skip
         self._runner = Runner(
             settings, engine, self._backlog, self._settler, self._outcomes, metrics, self._clock,
-            incarnation=self.incarnation,
+            incarnation=self.incarnation, aside=aside,
         )  # fmt: skip
         self._fetcher = Fetcher(
             settings, kafka, catalogue,

@@ -6,7 +6,7 @@ An engine's death is charged to what had a slot and to nothing else, so more may
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from gpu_consumer.absorb import Absorber
@@ -14,7 +14,7 @@ from gpu_consumer.backlog import Backlog, Job
 from gpu_consumer.claims import Claims
 from gpu_consumer.clock import Clock
 from gpu_consumer.dispatch import Dispatcher
-from gpu_consumer.engine.protocol import Engine, EngineDied, Event, Refused
+from gpu_consumer.engine.protocol import Engine, EngineDied, Event, Observed, Profiled, Refused
 from gpu_consumer.inside import Inside
 from gpu_consumer.keeper import EngineKeeper
 from gpu_consumer.metrics import GpuMetrics
@@ -39,6 +39,7 @@ class Runner:
         clock: Clock,
         *,
         incarnation: str,
+        aside: Callable[[Observed | Profiled], None] = lambda _: None,
     ) -> None:
         self._settings = settings
         self._engine = engine
@@ -52,7 +53,7 @@ class Runner:
             backlog.expected, ahead_slots=settings.ahead_slots, claim_seconds=settings.claim_seconds,
             ahead_batches_max=settings.ahead_batches_max,
         )  # fmt: skip
-        self._absorber = Absorber(self._inside, backlog, settler, metrics, clock)
+        self._absorber = Absorber(self._inside, backlog, settler, metrics, clock, aside)
         self._claims = Claims(settings, backlog, settler, outcomes, clock, incarnation=incarnation)
         self._keeper = EngineKeeper(settings, engine, metrics, clock)
         self._listening: asyncio.Task[EngineDied] | None = None

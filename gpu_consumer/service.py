@@ -2,19 +2,23 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
 
 from aiokafka.errors import KafkaError
 
 from gpu_consumer.consumer import GpuConsumer
 from gpu_consumer.engine.instant import InstantEngine
 from gpu_consumer.engine.process import EngineProcess
-from gpu_consumer.engine.protocol import Engine, EngineDied, Ready
+from gpu_consumer.engine.protocol import DeviceEngine, Engine, EngineDied, Observed, Profiled, Ready
+from gpu_consumer.gpu.telemetry import GpuTelemetry
 from gpu_consumer.keeper import EngineUnusable
+from gpu_consumer.measures import Measures
 from gpu_consumer.metrics import GpuMetrics
 from gpu_consumer.models.digests import ModelUnavailable
+from gpu_consumer.observations import Observations
 from gpu_consumer.owner import CannotOpen
+from gpu_consumer.profiles import Profiles
 from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.store.base import StoreSettings, StoreUnavailable
 from gpu_consumer.store.choice import open_store
@@ -60,6 +64,12 @@ def preload_list(wanted: str, pool: str, configs: ConfigCatalogue) -> tuple[Gene
     return tuple(named)
 
 
+def served(pool: str, configs: ConfigCatalogue) -> Iterator[GenerationConfig]:
+    """Every version whose work a consumer of this pool may be given."""
+    for _, file in sorted(configs.files.items()):
+        yield from (config for config in file.versions.values() if config.pool == pool and not config.retired)
+
+
 def _stable(pool: str, configs: ConfigCatalogue) -> Iterator[GenerationConfig]:
     for _, file in sorted(configs.files.items()):
         config = file.versions.get(file.channels.get(DEFAULT_CHANNEL, 0))
@@ -83,6 +93,7 @@ class GpuService:
         catalogue: Catalogue,
         engine: Engine,
         store: StoreSettings,
+        telemetry: GpuTelemetry | None = None,
     ) -> None:
         if settings.pool not in catalogue.pools:
             known = ", ".join(sorted(catalogue.pools))
@@ -90,23 +101,47 @@ class GpuService:
         self._settings = settings
         self._engine = engine
         self._outcomes = OutcomeStore(open_store(store.url, store))
+        self._kafka = kafka
+        self._observations_topic = catalogue.observations
         self.metrics = GpuMetrics()
-        self.consumer = GpuConsumer(settings, kafka, catalogue, engine, self._outcomes, self.metrics)
+        self.consumer = GpuConsumer(settings, kafka, catalogue, engine, self._outcomes, self.metrics, aside=self._heard)
+        self._telemetry = telemetry
+        if telemetry is not None:
+            self.metrics.registry.register(telemetry)
+        self._measures: Measures | None = None
+        self._profiles = (
+            Profiles(engine, steps_max=settings.profile_steps_max, wait_seconds=settings.profile_seconds_max)
+            if isinstance(engine, DeviceEngine) and settings.profile_steps_max
+            else None
+        )
         self._starting: str | None = "the store is being looked at"
         self.health = HealthServer(
             settings.health_port,
             live=self.consumer.live,
-            ready=lambda: self._starting or self.consumer.ready(),
+            ready=self._unready,
             registry=self.metrics.registry,
             host=settings.health_host,
             setting="KILN_GPU_HEALTH_PORT",
+            routes=self._profiles.routes() if self._profiles else (),
         )
+
+    def _unready(self) -> str | None:
+        card = self._telemetry.unready() if self._telemetry is not None else None
+        return self._starting or card or self.consumer.ready()
+
+    def _heard(self, event: Observed | Profiled) -> None:
+        if isinstance(event, Observed) and self._measures is not None:
+            self._measures.note(event)
+        elif isinstance(event, Profiled) and self._profiles is not None:
+            self._profiles.take(event)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set and all is drained. The group is joined when the engine is loaded and warm.
 
         Raises CommandError, whose code says what the supervisor may do about it.
         """
+        if self._telemetry is not None:
+            self._telemetry.start()
         try:
             await self.health.start()
             ready = await self._start(stop)
@@ -120,6 +155,8 @@ class GpuService:
                     await self._engine.stop()
             await self.consumer.close()
             await self.health.stop()
+            if self._telemetry is not None:
+                await asyncio.to_thread(self._telemetry.stop)
 
     async def _start(self, stop: asyncio.Event) -> Ready | None:
         """None: stopped before everything was there. Loading may take minutes; a signal does not wait for it."""
@@ -148,18 +185,33 @@ class GpuService:
                 break
         self._starting = "the engine is loading and warming its models"
         ready = await self._engine.start()
+        if self._telemetry is not None:
+            self._telemetry.follow(ready.device.uuid)
         seconds = sum(ready.timings.values())
         _LOG.info("the engine runs on %s, loaded and warm after %.1f s", ready.device.product, seconds)
         return ready
 
     async def _work(self, ready: Ready, stop: asyncio.Event) -> None:
         try:
-            await self.consumer.run(ready, stop)
+            async with self._measuring(ready.device.product):
+                await self.consumer.run(ready, stop)
         except ExceptionGroup as group:
             for kind, code in _EXITS:
                 if (known := group.subgroup(kind)) is not None:
                     raise CommandError(_first(known), code) from group
             raise
+
+    @asynccontextmanager
+    async def _measuring(self, device: str) -> AsyncIterator[None]:
+        """What batches take is shared with others of the same device; an engine without memory has nothing to share."""
+        if not isinstance(self._engine, DeviceEngine):
+            yield
+            return
+        period = self._settings.observe_seconds
+        observations = Observations(self._kafka, self._observations_topic, device, period_seconds=period)
+        self._measures = Measures(self._engine, observations, period_seconds=period)
+        async with self._measures.running():
+            yield
 
 
 def _first(group: ExceptionGroup[Exception]) -> str:

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from gpu_consumer.engine.settings import EngineSettings
+from gpu_consumer.gpu.nvml import Nvml, NvmlUnavailable
 from gpu_consumer.scheduler import LANE_WEIGHTS
 from schemas.request import LANES, Lane
 
@@ -31,6 +32,25 @@ class GpuConsumerSettings(BaseSettings):
     device_memory_bytes: Annotated[int, Field(ge=1 << 20)] = Field(
         default=8 << 30, description="What the CPU device pretends to have; beyond it, it is out of memory."
     )
+    gpu_memory_fraction: Annotated[float, Field(gt=0, le=1)] = Field(
+        default=1.0,
+        description="The part of the card that this process may have; beyond it, it is out of memory.",
+    )
+    model_cache_bytes: Annotated[int, Field(ge=0)] | None = Field(
+        default=None,
+        description="Weights kept on the device, the least recently used dropped first; unset: half of the device.",
+    )
+    host_cache_bytes: Annotated[int, Field(ge=0)] = Field(
+        default=0,
+        description="Weights dropped from the device and kept by the host, pinned: back by a copy, not a load.",
+    )
+    observe_seconds: Seconds = Field(
+        default=30, description="How often what batches took is told to other consumers of the same device."
+    )
+    profile_steps_max: Annotated[int, Field(ge=0, le=10_000)] = Field(
+        default=200, description="The longest trace that the health port gives; 0 gives none."
+    )
+    profile_seconds_max: Seconds = Field(default=120, description="How long a trace waits for its steps to be made.")
     models_dir: Path = Field(default=Path(".kiln/models"), description="A folder a model, as save_pretrained writes.")
     preload: str = Field(
         default="stable",
@@ -142,6 +162,9 @@ class GpuConsumerSettings(BaseSettings):
             device=self._device(),
             threads=self.threads,
             cpu_memory_bytes=self.device_memory_bytes,
+            gpu_memory_fraction=self.gpu_memory_fraction,
+            model_cache_bytes=self.model_cache_bytes,
+            host_cache_bytes=self.host_cache_bytes,
             start_seconds_max=self.engine_start_seconds_max,
             watchdog_seconds_min=self.engine_watchdog_seconds_min,
         )
@@ -152,11 +175,13 @@ class GpuConsumerSettings(BaseSettings):
             return self.device
         if importlib.util.find_spec("pynvml") is None:
             return "cuda" if Path("/dev/nvidiactl").exists() else "cpu"
-        import pynvml
-
         try:
-            pynvml.nvmlInit()
-            found = pynvml.nvmlDeviceGetCount() > 0
-        except pynvml.NVMLError:
+            nvml = Nvml.open()
+        except NvmlUnavailable:
             return "cpu"
-        return "cuda" if found else "cpu"
+        try:
+            return "cuda" if nvml.card_handles() else "cpu"
+        except NvmlUnavailable:
+            return "cpu"
+        finally:
+            nvml.close()

@@ -1,7 +1,7 @@
 """The health page of a service: is it alive, is it ready, and its metrics."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
@@ -20,7 +20,8 @@ class HealthServer:
 
     A check returns None where all is well, else a sentence that says what is wrong: the answer is then 503 with that
     sentence, and also where a check raises. Checks run in the event loop and must not block it: an answer that comes
-    late is what tells a probe that the loop is stuck. `setting` is the name of the one that chose the port.
+    late is what tells a probe that the loop is stuck. `setting` is the name of the one that chose the port, `routes`
+    what the service answers beside these.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class HealthServer:
         registry: CollectorRegistry,
         host: str = "127.0.0.1",
         setting: str = "the port's setting",
+        routes: Iterable[web.RouteDef] = (),
     ) -> None:
         self._host = host
         self._wanted_port = port
@@ -41,6 +43,7 @@ class HealthServer:
         app.router.add_get("/livez", _page(live))
         app.router.add_get("/readyz", _page(ready))
         app.router.add_get("/metrics", self._metrics)
+        app.add_routes(routes)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
 
     @property

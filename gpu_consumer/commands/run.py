@@ -10,7 +10,11 @@ import typer
 from aiokafka.errors import KafkaError
 from pydantic import ValidationError
 
-from gpu_consumer.service import GpuService, make_engine, preload_list
+from gpu_consumer.gpu.settings import GpuTelemetrySettings
+from gpu_consumer.gpu.telemetry import GpuTelemetry
+from gpu_consumer.models.backends import check_backends
+from gpu_consumer.models.digests import ModelUnavailable
+from gpu_consumer.service import EXIT_ENGINE, GpuService, make_engine, preload_list, served
 from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.store.base import StoreError, StoreSettings
 from schemas.deployment import DeploymentSettings
@@ -63,14 +67,27 @@ def _service(given: dict[str, Any]) -> GpuService:
     try:
         settings = GpuConsumerSettings(**given)
         deployment = DeploymentSettings()
-        preload = preload_list(settings.preload, settings.pool, deployment.load_configs())
+        configs = deployment.load_configs()
+        preload = preload_list(settings.preload, settings.pool, configs)
+        engine = settings.engine_settings()
+        on_card = settings.engine == "process" and engine.device == "cuda"
+        if settings.engine == "process":
+            for config in served(settings.pool, configs):
+                check_backends(config, engine.device)
         return GpuService(
-            settings, KafkaSettings.load(), deployment.catalogue(), make_engine(settings, preload), StoreSettings()
+            settings,
+            KafkaSettings.load(),
+            deployment.catalogue(),
+            make_engine(settings, preload),
+            StoreSettings(),
+            GpuTelemetry(GpuTelemetrySettings()) if on_card else None,
         )
     except ValidationError as error:
         detail = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in detail["loc"]) or error.title
         raise CommandError(f"{where}: {detail['msg']}") from error
+    except ModelUnavailable as error:
+        raise CommandError(str(error), EXIT_ENGINE) from error
     except (CatalogueError, StreamError, StoreError) as error:
         raise CommandError(str(error)) from error
 

@@ -9,7 +9,7 @@ free; an item of another kind waits until everything before it has ended. So who
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from gpu_consumer.engine.settings import EngineSettings
 from schemas.config import GenerationConfig
@@ -270,4 +270,17 @@ class Engine(Protocol):
 
     async def stop(self) -> None:
         """End the engine, whatever it does, within a bounded time; cancelled, at once. Safe to call twice."""
+        ...
+
+
+@runtime_checkable
+class DeviceEngine(Engine, Protocol):
+    """An engine with a device: it has memory to learn about, and steps to trace."""
+
+    async def learn(self, peaks: Sequence[Peak]) -> None:
+        """Tell it what others of the same device measured. Raises EngineDied."""
+        ...
+
+    async def profile(self, steps: int) -> None:
+        """Ask for a trace of the next `steps` steps, at least 1; it comes as Profiled. Raises EngineDied."""
         ...

@@ -1,7 +1,7 @@
 """Observations over a real broker: told to the same device, read by whoever starts later, in nobody's way."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -11,6 +11,8 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.admin import NewTopic
 from aiokafka.errors import KafkaConnectionError
 
+from gpu_consumer.engine.protocol import EngineDied, Observed, Peak
+from gpu_consumer.measures import Measures
 from gpu_consumer.observations import Observations, Told
 from schemas.codec import encode
 from schemas.observation import Observation, decode_observation
@@ -19,6 +21,7 @@ from streams.kafka.log import Record
 from streams.kafka.settings import KafkaSettings
 from streams.kafka.view import CompactedView
 from tests.contract.leased import create, nothing_left, until
+from tests.scripted import ScriptedEngine
 
 GB = 10**9
 CARD = "NVIDIA H100 80GB HBM3"
@@ -151,3 +154,30 @@ async def test_what_could_not_be_told_is_told_later(
         ours.note("kind", 2, HASH, GB, 1.0)
         await become(lambda: len(ours.peaks()) == 2)
     assert failures < 0
+
+
+class Pupil(ScriptedEngine):
+    """Keeps what it is told, and is dead at first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[tuple[Peak, ...]] = []
+        self.asked = 0
+
+    async def learn(self, peaks: Sequence[Peak]) -> None:
+        self.asked += 1
+        if self.asked == 1:
+            raise EngineDied("the engine was killed")
+        self.told.append(tuple(peaks))
+
+    async def profile(self, steps: int) -> None:
+        raise AssertionError("nobody traces here")
+
+
+async def test_an_engine_learns_what_was_measured_anywhere_also_after_a_death(kafka: KafkaSettings, topic: str) -> None:
+    pupil = Pupil()
+    measures = Measures(pupil, Observations(kafka, topic, CARD, period_seconds=0.05), period_seconds=0.05)
+    async with measures.running():
+        measures.note(Observed(Peak("kind", 4, 7 * GB), HASH, 1.5))
+        await become(lambda: pupil.told[-1:] == [(Peak("kind", 4, 7 * GB),)])
+    assert pupil.asked > 1
