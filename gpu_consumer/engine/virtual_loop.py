@@ -4,13 +4,11 @@ It keeps the rules of the real loops (engine/stepwise/loop.py, engine/protocol.p
 a time, a padded bucket whoever is in it, texts ahead of need in full buckets, a bounded wait for company to decode.
 """
 
-import hashlib
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 
-from gpu_consumer.engine.instant import SIDE, png
 from gpu_consumer.engine.protocol import (
     SEEDS,
     Batch,
@@ -18,42 +16,19 @@ from gpu_consumer.engine.protocol import (
     Ended,
     Event,
     Flaw,
-    Item,
     Joined,
     MemoryReading,
     Observed,
     Peak,
-    Picture,
     Pulse,
     Refused,
     Share,
 )
 from gpu_consumer.engine.stepwise.slots import Slots
 from gpu_consumer.engine.virtual_device import VirtualDevice, VirtualMemory
-from schemas.config import GenerationConfig
+from gpu_consumer.engine.virtual_lives import Life, Session, charge, picture
 
 DECODE_WAIT_STEPS = 4  # as engine/stepwise/loop.py, which imports torch; a test holds them together
-
-
-@dataclass(slots=True)
-class _Life:
-    config: GenerationConfig
-    item: Item
-    batch: int
-    steps_left: int
-    heard: bool = False
-    company: int = 0  # summed over its steps
-    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))  # by stage
-
-
-@dataclass(slots=True)
-class _Session:
-    config: GenerationConfig  # of whoever came first: the rest agree with it in all that matters here
-    batch: int
-    bucket: int
-    slots: Slots
-    steps: int = 0
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +50,10 @@ class VirtualLoop:
         self._decode_bucket = decode_bucket
         self._decode_wait_steps = decode_wait_steps
         self._memory = VirtualMemory(device)
-        self._waiting: deque[_Life] = deque()
-        self._lives: dict[str, _Life] = {}  # in the session, in the order of joining
+        self._waiting: deque[Life] = deque()
+        self._lives: dict[str, Life] = {}  # in the session, in the order of joining
         self._drawn: dict[str, int] = {}  # and the step at which each was
-        self._session: _Session | None = None
+        self._session: Session | None = None
         self._said: list[Event] = []
         self._batches = count()
         self._doing_load = False
@@ -86,7 +61,7 @@ class VirtualLoop:
 
     def send(self, batch: Batch) -> None:
         number = next(self._batches)
-        self._waiting += [_Life(batch.config, item, number, batch.config.steps) for item in batch.items]
+        self._waiting += [Life(batch.config, item, number, batch.config.steps) for item in batch.items]
 
     def leave(self, keys: Collection[str]) -> None:
         """Gone before the next step, wherever they are; the next turn says so."""
@@ -168,7 +143,7 @@ class VirtualLoop:
                 self._end_badly(self._waiting.popleft(), Flaw(first.item.key, "out_of_memory", message))
                 continue
             self._memory.batch_bytes = bucket * config.price.vram_bytes
-            self._session = _Session(config, first.batch, bucket, Slots(bucket))
+            self._session = Session(config, first.batch, bucket, Slots(bucket))
         return 0.0
 
     def _join(self) -> list[str]:
@@ -203,7 +178,7 @@ class VirtualLoop:
         batch = [*deaf, *ahead][: runs * bucket]
         for life in batch:
             life.heard = True
-        return _charge(deaf or batch, "text", runs * self._device.text_seconds(bucket))
+        return charge(deaf or batch, "text", runs * self._device.text_seconds(bucket))
 
     def _step(self) -> float:
         assert self._session is not None
@@ -221,7 +196,7 @@ class VirtualLoop:
         self._drawn |= dict.fromkeys(drawn, self.steps)
         if drawn:
             self._said.append(Drawn(tuple(drawn)))
-        return _charge(running, "denoise", self._device.step_seconds(self._session.bucket))
+        return charge(running, "denoise", self._device.step_seconds(self._session.bucket))
 
     def _decode(self) -> float:
         """Full buckets at once; less than one where somebody waited long enough, or nothing else can run."""
@@ -235,7 +210,7 @@ class VirtualLoop:
                 break
             keys = list(self._drawn)[:bucket]
             lives = [self._lives.pop(key) for key in keys]
-            total += _charge(lives, "decode", self._device.decode_seconds(bucket))
+            total += charge(lives, "decode", self._device.decode_seconds(bucket))
             for life in lives:
                 del self._drawn[life.item.key]
                 session.slots.end(life.item.key, "made")
@@ -244,28 +219,8 @@ class VirtualLoop:
                 )
         return total
 
-    def _end_badly(self, life: _Life, flaw: Flaw) -> None:
+    def _end_badly(self, life: Life, flaw: Flaw) -> None:
         self._said.append(Ended(life.item.key, flaw, self._share(life)))
 
-    def _share(self, life: _Life) -> Share:
-        steps = life.config.steps - life.steps_left
-        return Share(
-            timings=dict(life.seconds),
-            gpu_seconds=sum(life.seconds.values()),
-            peak_vram_bytes=self._memory.used if steps else 0,
-            batch_size=max(1, round(life.company / steps)) if steps else 1,
-            bucket=self._session.bucket if self._session else 1,
-        )
-
-
-def _charge(lives: Sequence[_Life], stage: str, seconds: float) -> float:
-    for life in lives:
-        life.seconds[stage] += seconds / len(lives)
-    return seconds
-
-
-def picture(config: GenerationConfig, item: Item, bucket: int) -> Picture:
-    """A square of one colour, a hash of (config hash, prompts, seed, bucket)."""
-    words = (config.config_hash, item.prompt, item.negative_prompt, str(item.seed), str(bucket))
-    colour = hashlib.sha256("\0".join(words).encode("utf-8", "surrogatepass")).digest()[:3]
-    return Picture(item.key, png(SIDE, SIDE, colour * SIDE**2), "image/png", "png", SIDE, SIDE, bucket)
+    def _share(self, life: Life) -> Share:
+        return life.share(self._session.bucket if self._session else 1, self._memory.used)

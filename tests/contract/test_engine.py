@@ -1,4 +1,4 @@
-"""What every engine promises: one suite over the engine process and the instant engine."""
+"""What every engine promises: one suite over the engine process, the instant engine and the virtual one."""
 
 import asyncio
 import contextlib
@@ -28,6 +28,7 @@ from gpu_consumer.engine.protocol import (
     Refused,
 )
 from gpu_consumer.engine.settings import EngineSettings
+from gpu_consumer.engine.virtual import VirtualEngine
 from gpu_consumer.models.digests import ModelUnavailable
 from schemas.config import GenerationConfig, ModelRef
 from tests.streaming import PATIENCE, Heard, digests, run
@@ -38,7 +39,7 @@ __all__ = ["models"]
 # One loop for the module: a started engine is dear, and is shared by all tests that leave it as it was.
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-AnEngine = EngineProcess | InstantEngine
+AnEngine = EngineProcess | InstantEngine | VirtualEngine
 ITEMS = (
     Item("a", "a red circle on the left", "", 0),
     Item("b", "日本の城 🏯", "grey", 1),
@@ -77,7 +78,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def kill(engine: AnEngine) -> None:
-    if isinstance(engine, InstantEngine):
+    if isinstance(engine, InstantEngine | VirtualEngine):
         engine.die()
         return
     pid = engine.pid
@@ -101,11 +102,16 @@ def settings(models: Path) -> EngineSettings:
     return EngineSettings(models_directory=models, cpu_memory_bytes=1 << 30)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=["process", "instant"])
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=["process", "instant", "virtual"])
 async def engine(
     request: pytest.FixtureRequest, config: GenerationConfig, settings: EngineSettings
 ) -> AsyncIterator[AnEngine]:
-    engine = EngineProcess(settings, [config]) if request.param == "process" else InstantEngine(0.2)
+    engines: dict[str, Callable[[], AnEngine]] = {
+        "process": lambda: EngineProcess(settings, [config]),
+        "instant": lambda: InstantEngine(0.2),
+        "virtual": VirtualEngine,
+    }
+    engine = engines[request.param]()
     await engine.start()
     yield engine
     await engine.stop()
@@ -291,7 +297,7 @@ async def test_a_death_is_charged_to_those_that_had_joined_and_not_ended(
 
 
 async def test_an_engine_that_is_not_started_says_so(settings: EngineSettings, config: GenerationConfig) -> None:
-    for engine in (EngineProcess(settings), InstantEngine()):
+    for engine in (EngineProcess(settings), InstantEngine(), VirtualEngine()):
         assert not engine.alive
         for call in (lambda: engine.submit(Batch(config, ITEMS)), lambda: engine.leave(["a"]), engine.events):  # noqa: B023
             with pytest.raises(EngineDied, match="not started"):
@@ -337,7 +343,8 @@ async def test_ready_means_loaded_and_drawn_and_names_what_bytes_depend_on(
     assert ready.device.product
     assert ready.device.uuid
     assert ready.device.memory_bytes == settings.cpu_memory_bytes
-    assert {"torch", "diffusers", "transformers"} <= ready.libraries.keys()
+    assert {"torch", "diffusers", "transformers", "av", "pillow"} <= ready.libraries.keys()
+    assert ready.libraries["threads"] == str(settings.threads)
     assert set(ready.answers) == {one.config_hash for one in (config, wide, sdxl)}
     assert len(set(ready.answers.values())) == 3
     first = await run(engine, config, *ITEMS)
@@ -432,6 +439,11 @@ async def test_an_engine_leaves_the_signals_of_its_group_to_its_consumer(
     assert process.pid == pid
 
 
+async def test_threads_that_wait_leave_the_processor_to_others(process: EngineProcess) -> None:
+    environment = Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
+    assert b"OMP_WAIT_POLICY=PASSIVE" in environment
+
+
 async def test_nothing_is_left_open(process: EngineProcess, config: GenerationConfig) -> None:
     def open_files() -> tuple[int, int]:
         assert process.pid is not None
@@ -481,10 +493,13 @@ async def main():
     while not any(isinstance(event, Ended) and event.outcome for event in await engine.events()):
         pass
     print(engine.pid, "torch" in sys.modules, flush=True)
-    long = changed(config, {"steps": 500, "bucket": 256})  # minutes: it does not end by itself meanwhile
+    # Minutes: it does not end by itself meanwhile.
+    long = GenerationConfig.model_validate({**config.model_dump(), "steps": 500, "bucket": 256})
     await engine.submit(Batch(long, (item,)))
-    while True:
-        await engine.events()
+    while not any(isinstance(event, Joined) for event in await engine.events()):
+        pass
+    print("joined", flush=True)
+    await asyncio.Event().wait()
 
 asyncio.run(main())
 """
@@ -504,6 +519,7 @@ async def test_a_killed_consumer_takes_its_engine_along_and_never_had_torch(
         line = await asyncio.to_thread(consumer.stdout.readline)
         pid, torch_imported = line.split()
         assert torch_imported == "False"
+        assert await asyncio.to_thread(consumer.stdout.readline) == "joined\n"
         before = cpu_ticks(int(pid))
         await until(lambda: cpu_ticks(int(pid)) > before)
         consumer.kill()

@@ -70,7 +70,7 @@ def test_one_picture_pays_for_a_load_and_a_full_bucket() -> None:
     assert played.now == pytest.approx(10 + 0.4 + 3 * 2 + 2)
     ended = played.ends()["a"]
     assert isinstance(ended.outcome, Picture)
-    assert ended.share.timings == pytest.approx({"text": 0.4, "denoise": 6, "decode": 2})
+    assert ended.share.timings == pytest.approx({"text": 0.4, "denoise": 6, "decode": 2, "encode": 0})
     assert (ended.share.batch_size, ended.share.bucket) == (1, 4)
     assert [event.peak.bytes for _, event in played.said if isinstance(event, Observed)] == [40]
 
