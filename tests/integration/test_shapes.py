@@ -26,7 +26,7 @@ from tests.whole import run_whole
 
 # Configurations name it: another model here is a new version of each.
 PUBLISHED = "sha256:b7f52f1b24fe59c4c0b5c989ee1e423d071dfb520169c00b7c25c270f2832226"
-MOVING_PUBLISHED = "sha256:8d3241295257e73c51e22370fa8e4f882b9a1532fe5290c2d7f5d485609ecc52"
+MOVING_PUBLISHED = "sha256:8e8b6fded413920ee3cac54a2cefe514f0c303ec5ee1a5cef0dc6c808d478512"
 
 
 @pytest.fixture(scope="module")

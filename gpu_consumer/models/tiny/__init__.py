@@ -27,7 +27,7 @@ def normalise(folder: Path) -> None:
     """Take out of the JSON what says where and with which release it was written; the rest in one spelling."""
     for path in folder.rglob("*.json"):
         body = json.loads(path.read_text("utf-8"))
-        for field in ("_name_or_path", "_diffusers_version", "transformers_version"):
+        for field in ("_name_or_path", "_diffusers_version", "transformers_version", "local_files_only"):
             body.pop(field, None)
         path.write_text(json.dumps(body, indent=2, sort_keys=True, ensure_ascii=False) + "\n", "utf-8")
     for path in folder.rglob("*.safetensors"):
