@@ -29,16 +29,17 @@ class FaultyDevice(CpuDevice):
         super().__init__(memory_bytes)
         self._plan = Plan.read(plan)
         self._log = Log(plan)
-        self._worked = False
+        self._seen: set[str] = set()
         before = self._log.read()
         self._start = 1 + sum(line.event == "start" for line in before)
         self._struck = [sum(line.fault == n for line in before) for n in range(len(self._plan.faults))]
         self._log.write("start")
 
     def run(self, stage: str, keys: Sequence[str], work: Callable[[], T]) -> T:
-        if not self._worked and any("/" in key for key in keys):  # a job's picture, and not the warm-up's
-            self._worked = True
-            self._log.write("work", keys=keys)
+        new = [key for key in keys if "/" in key and key not in self._seen]  # of jobs, and not the warm-up's
+        if new:
+            self._seen.update(new)
+            self._log.write("work", keys=new)
         struck = [(n, fault) for n, fault in enumerate(self._plan.faults) if self._strikes(n, fault, stage, keys)]
         for n, fault in struck:
             self._struck[n] += 1

@@ -65,7 +65,7 @@ class Plan(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An engine's device was opened; it was given the first work of a job; a fault of the plan struck."""
+    """An engine's device was opened; it was given the first work for these keys; a fault of the plan struck."""
 
     event: Event
     pid: int

@@ -103,12 +103,25 @@ def _of_faults(case: Case, evidence: Evidence) -> Iterator[str]:
         sizes = [len(line.keys) for line in _lethal(case, evidence.log) if line.fault == place]
         if any(size > 1 for size in sizes[1:]):
             yield f"a job that had killed an engine was run beside others: batches of {sizes}"
+    if case.blow is None:
+        yield from _charged_in_error(case, evidence)
     low, high = case.restarts
     if not low <= (restarts := _starts(evidence.log) - evidence.starts_due) <= high:
         yield f"{restarts} engine restarts, not {low} to {high}"
     for seconds in recoveries(case, evidence.log):
         if seconds > evidence.recovery_seconds_max:
             yield f"{seconds:.0f} s from a death to the next work, {evidence.recovery_seconds_max:.0f} s are allowed"
+
+
+def _charged_in_error(case: Case, evidence: Evidence) -> Iterator[str]:
+    """Who pays for a death must have had a slot in an engine that died."""
+    dead = {line.pid for line in _lethal(case, evidence.log)}
+    had_slots = {
+        key.partition("/")[0] for line in evidence.log if line.event == "work" and line.pid in dead for key in line.keys
+    }
+    for result in evidence.results:
+        if isinstance(result, Succeeded | Failed) and result.attempt > 1 and result.job_id not in had_slots:
+            yield f"{result.request_id} is charged with a death, and had no slot in an engine that died"
 
 
 def recoveries(case: Case, log: Sequence[Line]) -> list[float]:

@@ -23,19 +23,19 @@ _RUN = {
 }
 
 
-def succeeded(n: int, bucket: int = BUCKET, sha256: str | None = None) -> Succeeded:
+def succeeded(n: int, bucket: int = BUCKET, sha256: str | None = None, attempt: int = 1) -> Succeeded:
     digest = sha256 or WANTED[n, bucket]
     artifact = Artifact(uri="u", sha256=digest, bytes=1, content_type="image/png", width=8, height=8, seed=n)
     return Succeeded.model_validate(
         {
             **_RUN, "job_id": f"job-{n}", "artifacts": (artifact,), "seed": n, "batch_size": 1, "bucket": bucket,
-            "environment": Environment(device="cpu"), "peak_vram_bytes": 1, "attempt": 2,
+            "environment": Environment(device="cpu"), "peak_vram_bytes": 1, "attempt": attempt,
         }
     )  # fmt: skip
 
 
-def failed(n: int, code: str) -> Failed:
-    return Failed.model_validate({**_RUN, "job_id": f"job-{n}", "code": code, "message": "m", "attempt": 4})
+def failed(n: int, code: str, attempt: int = 1) -> Failed:
+    return Failed.model_validate({**_RUN, "job_id": f"job-{n}", "code": code, "message": "m", "attempt": attempt})
 
 
 def fault(at: float, *keys: str) -> Line:
@@ -45,9 +45,10 @@ def fault(at: float, *keys: str) -> Line:
 def sound() -> Evidence:
     """Three engines were killed by job-1, and a fourth made the rest."""
     starts = [Line("start", n, at=10.0 * n) for n in range(4)]
-    works = [Line("work", n, at=10.0 * n + 4) for n in range(4)]
+    works = [Line("work", 1, 4, keys=("job-0/0", "job-1/0")), *(Line("work", 9, at=at) for at in (14, 24))]
+    works.append(Line("work", 9, 34, keys=("job-2/0",)))
     faults = [fault(5, "job-0/0", "job-1/0"), fault(15), fault(25)]
-    results: list[GenerationResult] = [succeeded(0), failed(1, "engine_death"), succeeded(2)]
+    results: list[GenerationResult] = [succeeded(0, attempt=2), failed(1, "engine_death", 4), succeeded(2)]
     return Evidence(JOBS, results, [*starts, *works, *faults], starts_due=1, lag=0, statuses={"first": 0})
 
 
@@ -82,6 +83,7 @@ SPOILT: dict[str, Spoil] = {
     "4 engine restarts": lambda e: replace(e, log=[*e.log, Line("start", 9, 40)]),
     "from a death to the next work": lambda e: replace(e, recovery_seconds_max=5),
     "ended with 3": lambda e: replace(e, statuses={"first": 3}),
+    "charged with a death": lambda e: replace(e, results=[*e.results[:2], succeeded(2, attempt=2)]),
     "left behind": lambda e: replace(e, leftovers=["123 python"]),
 }
 
