@@ -85,11 +85,10 @@ class Absorber:
             job.flaw = job.flaw or event.outcome
         else:
             job.left = True
-        if job.decided or not job.left or job.running or job.index.void:
+        if job.left and not job.running:
+            self._settler.go_on(job)
+        else:
             self._settler.end(job)
-        else:  # it left without a reason of its own
-            self._backlog.scheduler.discard(job.id)
-            self._settler.place(job)
 
     def _book(self, flight: Flight, event: Ended) -> None:
         share, unit = event.share, flight.unit

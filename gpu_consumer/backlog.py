@@ -147,6 +147,10 @@ class Backlog:
         """It is here, and something of it is in the engine or on its way there."""
         return self.jobs.get(job.id) is job and job.running > 0
 
+    def rests(self, job: Job) -> bool:
+        """It is here, neither held nor settling, and nothing of it runs."""
+        return self.jobs.get(job.id) is job and job.phase == "queued" and not job.running
+
     def recall(self, job: Job) -> None:
         """What runs of it need not go on. It leaves the engine at its next step."""
         self._recalled[job] = None

@@ -6,7 +6,7 @@ An engine's death is charged to what had a slot and to nothing else, so more may
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 
 from gpu_consumer.absorb import Absorber
@@ -165,10 +165,11 @@ class Runner:
         _LOG.error("held until it is there: %s", refused.message)
         for flight in flights:
             self._absorber.lose(flight)
-        jobs = [job for job in dict.fromkeys(flight.job for flight in flights) if self._is_idle(job)]
+        jobs = [job for job in dict.fromkeys(flight.job for flight in flights) if self._backlog.rests(job)]
         await self._claims.give_back(jobs)
+        for job in jobs:
+            self._claims.forget(job)
         self._settler.model_unavailable(flights[0].unit.model, refused.message)
-        self._place(jobs)
 
     async def _engine_died(self, death: EngineDied) -> None:
         """Charge what had a slot, before anything else can happen to this process; then start again."""
@@ -183,7 +184,9 @@ class Runner:
         for job in jobs:
             job.running = 0
         await self._claims.died(jobs, guilty)
-        self._place(jobs)
+        for job in jobs:
+            self._claims.forget(job)
+            self._settler.go_on(job)
         if not self._stopping:
             await self._restart(str(death))
         self._changed.set()
@@ -203,19 +206,6 @@ class Runner:
             restart.cancel()
             stop.cancel()
             await asyncio.wait({restart, stop})
-
-    def _is_idle(self, job: Job) -> bool:
-        return self._backlog.jobs.get(job.id) is job and job.phase == "queued" and not job.running
-
-    def _place(self, jobs: Sequence[Job]) -> None:
-        """Give back what did not end. Its other pictures leave the queue too, to be queued again as the job now is."""
-        for job in jobs:
-            self._claims.forget(job)
-            self._backlog.scheduler.discard(job.id)
-            if job.index.void or job.ended:
-                self._settler.end(job)
-            else:
-                self._settler.place(job)
 
     # Our words.
 

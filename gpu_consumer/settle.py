@@ -111,6 +111,18 @@ class Settler:
         elif job.index.void:
             self._leave(job)
 
+    def go_on(self, job: Job) -> None:
+        """The same with a job that came back without an end: all of it is placed anew. Nothing where it went another
+        way meanwhile: a deadline, a cancel or the loss of its index does not wait for the transactions of others.
+        """
+        if not self._backlog.rests(job):
+            return
+        self._backlog.scheduler.discard(job.id)
+        if job.ended or job.index.void:
+            self.end(job)
+        else:
+            self.place(job)
+
     def place(self, job: Job) -> None:
         """Step 3: where a job without an outcome goes, by what its ledger says of its former runs."""
         now = self._clock.steady()
@@ -143,10 +155,8 @@ class Settler:
         """Hold the jobs of this model until it is time to ask the engine again."""
         self._unavailable[model_key] = (self._clock.steady() + self._settings.hold_retry_seconds, message)
         for job in list(self._backlog.jobs.values()):
-            item = job.work.item
-            if job.phase == "queued" and not job.running and item is not None and item.config.model_key == model_key:
-                self._backlog.scheduler.discard(job.id)
-                self.place(job)
+            if job.work.item is not None and job.work.item.config.model_key == model_key:
+                self.go_on(job)
 
     def model_available(self, model_key: str) -> None:
         self._unavailable.pop(model_key, None)

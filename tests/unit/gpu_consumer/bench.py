@@ -35,6 +35,7 @@ class Bench:
         self.metrics = GpuMetrics()
         self.lost: list[Any] = []
         self.cancelled: set[bytes | None] = set()
+        self.bugs: list[BaseException] = []
         values: dict[str, Any] = {"pool": "a", "batch_wait_seconds": 0, "claim_seconds": 0}
         self.settings = GpuConsumerSettings(**(values | settings))
         self.store = OutcomeStore(open_store(f"file://{folder}", StoreSettings()))
@@ -44,7 +45,7 @@ class Bench:
         outcomes.on_answer = self.backlog.changed
         self.settler = Settler(
             self.settings, small_catalogue("t"), self.backlog, outcomes, self.metrics, self.clock,
-            incarnation=ME, spawn=self._spawn, on_void=lambda index, _: self.lost.append(index),
+            incarnation=ME, spawn=self._spawn, on_void=lambda index, _: self.lose(index),
             is_cancelled=lambda job: job.name in self.cancelled,
         )  # fmt: skip
         self.runner = Runner(
@@ -54,7 +55,23 @@ class Bench:
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.bugs.append(error)
+
+    def lose(self, index: Any) -> None:
+        """As an owner does whose lease is void."""
+        self.lost.append(index)
+        index.void = True
+        self.settler.drop(index)
+
+    def expire(self) -> None:
+        """As the consumer does when a deadline is over."""
+        for job_id in self.backlog.scheduler.expired(self.clock.steady()):
+            self.settler.due(job_id)
 
     async def idle(self) -> None:
         """Until nothing of ours is under way and nothing can run."""
@@ -77,11 +94,15 @@ class Bench:
     async def end(self) -> None:
         self.runner.stop()
         await self.running
+        assert self.bugs == []
 
     async def until(self, condition: Callable[[], object]) -> None:
         async with asyncio.timeout(20):
-            while not condition():  # noqa: ASYNC110 - nobody tells
+            while not condition():
                 await asyncio.sleep(0.001)
+                assert self.bugs == []
+                if self.running.done():
+                    self.running.result()
 
     def value(self, name: str, **labels: str) -> float:
         return self.metrics.registry.get_sample_value(f"kiln_gpu_{name}", labels) or 0.0

@@ -1,0 +1,152 @@
+"""What happens to a job while the runner waits for a transaction or the engine: each job still ends once."""
+
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpu_consumer.ledger import Mark
+from streams.kafka.errors import LeaseVoid
+from tests.unit.gpu_consumer.bench import Bench
+from tests.unit.gpu_consumer.work import EPOCH, work_item
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    made = Bench(tmp_path)
+    await made.start()
+    yield made
+    await made.end()
+
+
+def at_the_next_write(bench: Bench, act: Callable[[], object]) -> None:
+    """Once, while that transaction is under way."""
+    write = bench.index.write
+
+    async def during(changes: Any) -> None:
+        bench.index.write = write  # type: ignore[method-assign]
+        act()
+        await write(changes)
+
+    bench.index.write = during  # type: ignore[method-assign]
+
+
+def void() -> None:
+    raise LeaseVoid("fenced")
+
+
+# A refusal.
+
+
+async def test_a_job_that_was_cancelled_before_its_model_was_refused_ends_once(bench: Bench) -> None:
+    bench.engine.missing = {"tiny"}
+    submit = bench.engine.submit
+
+    async def cancelled(batch: Any) -> None:
+        await submit(batch)
+        bench.settler.cancel(job)
+
+    bench.engine.submit = cancelled  # type: ignore[method-assign]
+    (job,) = bench.take(work_item("both"))
+    await bench.until(bench.results)
+    await bench.idle()
+    assert bench.results()["both"].status == "cancelled"
+
+
+@pytest.mark.parametrize("how", ["cancelled", "expired"])
+async def test_a_job_that_ends_while_its_refused_pictures_are_handed_back_ends_once(bench: Bench, how: str) -> None:
+    bench.engine.missing = {"tiny"}
+    submit = bench.engine.submit
+
+    async def refused(batch: Any) -> None:
+        at_the_next_write(bench, end)
+        await submit(batch)
+
+    def end() -> None:
+        if how == "cancelled":
+            bench.settler.cancel(job)
+        else:
+            bench.clock.seconds = 10.0
+            bench.expire()
+
+    bench.engine.submit = refused  # type: ignore[method-assign]
+    (job,) = bench.take(work_item("many", images=9, deadline=EPOCH + timedelta(seconds=5)))
+    await bench.until(bench.results)
+    await bench.idle()
+    assert bench.results()["many"].status == how
+    assert not bench.backlog.jobs
+
+
+async def test_an_index_that_is_lost_while_a_refused_picture_is_handed_back_loses_nothing_else(bench: Bench) -> None:
+    bench.engine.missing = {"tiny"}
+    submit = bench.engine.submit
+
+    async def refused(batch: Any) -> None:
+        at_the_next_write(bench, void)
+        await submit(batch)
+
+    bench.engine.submit = refused  # type: ignore[method-assign]
+    bench.take(work_item("lost"))
+    await bench.until(lambda: not bench.backlog.jobs)
+    assert bench.lost == [bench.index]
+    assert bench.results() == {}
+
+
+# A death.
+
+
+@pytest.mark.parametrize("images", [1, 9])
+async def test_a_job_that_is_cancelled_while_a_death_is_charged_ends_once(bench: Bench, images: int) -> None:
+    bench.engine.gate.clear()
+    (job,) = bench.take(work_item("poison", prompt="poison", images=images))
+    await bench.until(lambda: bench.engine.runs)
+    at_the_next_write(bench, lambda: bench.settler.cancel(job))
+    bench.engine.gate.set()
+    await bench.until(bench.results)
+    await bench.idle()
+    assert bench.results()["poison"].status == "cancelled"
+    assert bench.index.ledger("standard").marks == {}
+
+
+async def test_cancel_deadline_and_death_at_once_are_one_end(bench: Bench) -> None:
+    bench.engine.gate.clear()
+    (job,) = bench.take(work_item("poison", prompt="poison", images=9, deadline=EPOCH + timedelta(seconds=5)))
+    await bench.until(lambda: bench.engine.runs)
+
+    def both() -> None:
+        bench.clock.seconds = 10.0
+        bench.expire()
+        bench.settler.cancel(job)
+
+    at_the_next_write(bench, both)
+    bench.settler.cancel(job)
+    bench.engine.gate.set()
+    bench.engine.die()
+    await bench.until(bench.results)
+    await bench.idle()
+    assert bench.results()["poison"].status == "cancelled"
+
+
+async def test_an_index_that_is_lost_while_a_death_is_charged_is_no_second_accident(bench: Bench) -> None:
+    bench.engine.gate.clear()
+    bench.take(work_item("poison", prompt="poison"), work_item("other"))
+    await bench.until(lambda: bench.engine.runs)
+    at_the_next_write(bench, void)
+    bench.engine.gate.set()
+    await bench.until(lambda: not bench.backlog.jobs)
+    await bench.until(lambda: bench.engine.starts == 2)
+    assert bench.results() == {}
+
+
+async def test_pictures_that_killed_an_engine_run_one_by_one_until_all_are_made(bench: Bench) -> None:
+    bench.index.ledger("standard").marks[0] = Mark("", 0, 0, engine_deaths=1)
+    bench.take(work_item("suspect", images=5), *(work_item(f"job{n}") for n in range(6)))
+    await bench.idle()
+    found = bench.results()
+    assert {result.status for result in found.values()} == {"succeeded"}
+    assert len(found["suspect"].artifacts) == 5
+    assert found["suspect"].attempt == 2
+    suspects = [run for run in bench.engine.seen if "a suspect" in run]
+    assert [len(run) for run in suspects] == [1] * 5
