@@ -52,7 +52,7 @@ class InstantEngine:
         self._running: dict[str, _Life] = {}
         self._events: list[Event] = []
         self._changed = asyncio.Event()
-        self._pulse = Pulse("nothing")
+        self._models: tuple[str, ...] = ()
         self._death = "the engine is not started; start it"
         self._joined: frozenset[str] = frozenset()
         self._alive = False
@@ -66,6 +66,7 @@ class InstantEngine:
         self.die()
         self._changed = asyncio.Event()  # of the loop that runs now
         self._joined = frozenset()
+        self._models = ()
         self._events = [Pulse("nothing")]
         self._alive = True
         self.starts += 1
@@ -149,6 +150,7 @@ class InstantEngine:
                 break
             life = self._waiting.popleft()
             life.ends = now + self._batch_seconds
+            self._models = (head.model_key,)
             self._running[life.item.key] = life
             joining.append(life)
         if joining:
@@ -164,8 +166,8 @@ class InstantEngine:
     def _look(self) -> Pulse:
         config = next((life.config for life in self._running.values()), None)
         if config is None:
-            return Pulse("nothing")
-        return Pulse("step", config.kind, config.bucket, len(self._running), models=(config.model_key,))
+            return Pulse("nothing", models=self._models)
+        return Pulse("step", config.kind, config.bucket, len(self._running), models=self._models)
 
     def _ended(self, life: _Life) -> Ended:
         seconds = self._batch_seconds / life.company

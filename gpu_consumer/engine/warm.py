@@ -4,7 +4,9 @@ import hashlib
 import time
 from collections.abc import Mapping, Sequence
 
+import av
 import diffusers
+import PIL
 import torch
 import transformers
 
@@ -82,6 +84,9 @@ def _libraries() -> dict[str, str]:
         "torch": str(torch.__version__),  # a class of torch's own: unpickling it would import torch in the consumer
         "diffusers": diffusers.__version__,
         "transformers": transformers.__version__,
+        "av": av.__version__,  # and with it the encoder of videos, as the ones of pictures with Pillow
+        "pillow": PIL.__version__,
+        "threads": str(torch.get_num_threads()),  # which split the sums of a CPU
     }
     if torch.cuda.is_available():
         versions["cuda"] = str(torch.version.cuda)

@@ -57,6 +57,10 @@ def ended(pid: int) -> bool:
         return True
 
 
+def environment(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/environ").read_text().split("\0")
+
+
 def cpu_ticks(pid: int) -> int:
     """Processor time of all threads of a process, in clock ticks."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -440,8 +444,8 @@ async def test_an_engine_leaves_the_signals_of_its_group_to_its_consumer(
 
 
 async def test_threads_that_wait_leave_the_processor_to_others(process: EngineProcess) -> None:
-    environment = Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
-    assert b"OMP_WAIT_POLICY=PASSIVE" in environment
+    assert process.pid is not None
+    assert "OMP_WAIT_POLICY=PASSIVE" in environment(process.pid)
 
 
 async def test_nothing_is_left_open(process: EngineProcess, config: GenerationConfig) -> None:

@@ -126,6 +126,13 @@ def card(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     return said
 
 
+def test_float32_is_float32(card: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
+    open_device(EngineSettings(device="cuda"))
+    assert not torch.backends.cudnn.allow_tf32
+    assert torch.get_float32_matmul_precision() == "highest"
+
+
 def test_what_neighbours_take_is_not_free(card: dict[str, int]) -> None:
     """Case GPU-13: asked each time, for another process may have taken it since."""
     device = open_device(EngineSettings(device="cuda"))

@@ -5,9 +5,9 @@ import sys
 from PIL import Image
 
 from gpu_consumer.engine.instant import SIDE, InstantEngine, png
-from gpu_consumer.engine.protocol import Item
+from gpu_consumer.engine.protocol import Batch, Item, Pulse
 from schemas.config import GenerationConfig
-from tests.streaming import run
+from tests.streaming import Heard, run
 
 
 def config(**different: object) -> GenerationConfig:
@@ -53,6 +53,16 @@ async def test_config_prompt_and_seed_make_the_picture() -> None:
     # A price does not change a pixel.
     assert await picture(config(price={"gpu_seconds": 2, "vram_bytes": 2}), item) in variants
     assert all(Image.open(io.BytesIO(data)).size == (SIDE, SIDE) for data in variants)
+
+
+async def test_a_model_stays_when_nothing_runs() -> None:
+    engine = InstantEngine()
+    await engine.start()
+    heard = Heard(engine)
+    for n in range(3):
+        await engine.submit(Batch(config(), (Item(str(n), "", "", 0),)))
+        await heard.until_ended([str(n)])
+    assert [pulse.models for pulse in heard.of(Pulse)] == [(), *[(config().model_key,)] * 3]
 
 
 def test_the_consumers_side_of_an_engine_imports_no_torch() -> None:
