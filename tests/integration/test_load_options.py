@@ -256,3 +256,24 @@ def test_a_lora_that_does_not_fit_is_refused_with_the_cure(models: Path, content
     config = tiny_config(models, loras=[{"name": file.name, "digest": model_digest(file)}])
     with pytest.raises(ModelUnavailable, match=r"the LoRA .*misfit.* does not fit .*trained for it"):
         run_whole(engine(models), config, *ITEMS)
+
+
+@pytest.mark.parametrize(("place", "file"), [("ink.bin", "ink.bin"), ("pickled", "pickled/pytorch_lora_weights.bin")])
+def test_a_pickled_lora_is_refused(models: Path, place: str, file: str) -> None:
+    """A pickle is a program: whoever reads it runs it."""
+    pytest.importorskip("peft")
+    (models / file).parent.mkdir(exist_ok=True)
+    torch.save({"unet.mid_block.lora_A.weight": torch.ones(4, 4)}, models / file)
+    config = tiny_config(models, loras=[{"name": place, "digest": model_digest(models / place)}])
+    with pytest.raises(ModelUnavailable, match=r"not one \.safetensors file"):
+        run_whole(engine(models), config, *ITEMS)
+
+
+def test_a_lora_that_its_digest_does_not_cover_is_refused(models: Path) -> None:
+    (models / "hidden").mkdir()
+    lora(models / ".ink.safetensors", models, "ink")
+    (models / ".ink.safetensors").rename(models / "hidden" / ".ink.safetensors")
+    (models / "hidden" / "README").write_text("No hidden file is part of a digest.")
+    config = tiny_config(models, loras=[{"name": "hidden", "digest": model_digest(models / "hidden")}])
+    with pytest.raises(ModelUnavailable, match=r"not one \.safetensors file"):
+        run_whole(engine(models), config, *ITEMS)

@@ -38,11 +38,11 @@ def find_loras(config: GenerationConfig, models_directory: Path) -> list[Lora]:
 
 
 def _file(place: Path) -> Path:
-    if place.is_file():
-        return place
-    if (place / _USUAL_NAME).is_file():
+    """Of `place`, or in it. A pickle, such as a .bin, is none: whoever reads one runs it."""
+    if place.is_dir() and (place / _USUAL_NAME).is_file():
         return place / _USUAL_NAME
-    files = sorted(place.glob("*.safetensors"))
+    files = [place] if place.is_file() else sorted(place.iterdir())
+    files = [file for file in files if file.suffix == ".safetensors" and not file.name.startswith(".")]
     if len(files) != 1:
         raise ModelUnavailable(
             f"the LoRA in {place} is not one .safetensors file but {len(files)}; keep the one that is meant there, or "
