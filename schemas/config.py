@@ -202,8 +202,8 @@ class GenerationConfig(BaseModel):
 
     @cached_property
     def model_key(self) -> str:
-        """What must be loaded: weights, dtype, and the LOAD_OPTIONS that were chosen. Changing it is a swap."""
-        key = f"{self.model.digest.removeprefix('sha256:')[:16]}.{self.dtype}"
+        """What must be loaded: family, weights, dtype, and the LOAD_OPTIONS that were chosen. Changing it is a swap."""
+        key = f"{self.family}.{self.model.digest.removeprefix('sha256:')[:16]}.{self.dtype}"
         chosen = self.model_dump(mode="json", include=set(LOAD_OPTIONS))
         return f"{key}.{sha256_hex(canonical(chosen))[:16]}" if chosen else key
 

@@ -118,8 +118,14 @@ def test_the_hash_is_the_same_in_every_process_and_release() -> None:
 
 
 def test_a_model_is_swapped_where_its_weights_or_dtype_differ() -> None:
-    assert config(steps=9).model_key == config().model_key == "a" * 16 + ".float16"
+    assert config(steps=9).model_key == config().model_key == "sd15." + "a" * 16 + ".float16"
     assert config(dtype="bfloat16").model_key != config().model_key
+
+
+def test_weights_that_are_loaded_as_one_family_are_not_there_for_another() -> None:
+    """Or a config of the wrong family would draw beside one of the right family, and be refused without it."""
+    assert config(family="sdxl").model_key != config().model_key
+    assert config(family="sdxl").kind != config().kind
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_the_default_is_neither_hashed_nor_written() -> None:
         vae_slicing=False, vae_tiling=False, attention="sdpa", compile=None, offload="none", loras=[]
     )  # as a person may write them out
     assert spelled.config_hash == config().config_hash
-    assert spelled.model_key == config().model_key == "a" * 16 + ".float16"
+    assert spelled.model_key == config().model_key == "sd15." + "a" * 16 + ".float16"
     assert not set(LOAD_OPTIONS) & set(json.loads(spelled.model_dump_json()))
 
 
