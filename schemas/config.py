@@ -23,6 +23,8 @@ ImageFormat = Literal["png", "webp", "jpeg", "mp4"]
 FLOW_FAMILIES = ("sd3",)  # trained to follow a flow: the schedulers of diffusion do not fit them, nor theirs the others
 VIDEO_FAMILIES = ("animatediff",)
 STILL_FORMATS = ("png", "jpeg")
+H264_MACROBLOCKS_MAX = 139_264  # of 16 x 16 pixels in a frame at level 6.2, the highest (ITU-T H.264, table A-1)
+WEBP_FRAMES_PER_SECOND_MAX = 90  # browsers show a frame of 10 ms or less for 100 ms
 
 # Whatever changes a byte of the output. A field that does not is free to change in a published version.
 PIXEL_FIELDS = (
@@ -152,6 +154,21 @@ class GenerationConfig(BaseModel):
             raise ValueError(f"a {self.image_format} holds one frame, not {self.frames}; set image_format: mp4 or webp")
         if self.frames == 1 and self.image_format == "mp4":
             raise ValueError("an mp4 of one frame is no video; set image_format: png, webp or jpeg")
+        return self
+
+    @model_validator(mode="after")
+    def _format_can_be_played(self) -> Self:
+        macroblocks = -(-self.width // 16) * -(-self.height // 16)
+        if self.image_format == "mp4" and macroblocks > H264_MACROBLOCKS_MAX:
+            raise ValueError(
+                f"an mp4 of {self.width} x {self.height} is more than H.264 allows at any level; set a smaller width "
+                "or height, or image_format: webp"
+            )
+        if self.image_format == "webp" and self.frames > 1 and self.frames_per_second > WEBP_FRAMES_PER_SECOND_MAX:
+            raise ValueError(
+                f"browsers slow a webp of {self.frames_per_second} frames a second down; set frames_per_second: "
+                f"{WEBP_FRAMES_PER_SECOND_MAX} or less, or image_format: mp4"
+            )
         return self
 
     @model_validator(mode="after")

@@ -64,11 +64,20 @@ VIDEO = {"family": "animatediff", "frames": 8, "image_format": "mp4"}
         ({**VIDEO, "image_format": "png"}, "a png holds one frame, not 8; set image_format: mp4 or webp"),
         ({**VIDEO, "image_format": "jpeg"}, "a jpeg holds one frame, not 8; set image_format: mp4 or webp"),
         ({"image_format": "mp4"}, "set image_format: png, webp or jpeg"),
+        ({**VIDEO, "width": 8192, "height": 8192}, "an mp4 of 8192 x 8192 is more than H.264 allows.*; set a smaller"),
+        ({**VIDEO, "image_format": "webp", "frames_per_second": 91}, "set frames_per_second: 90 or less"),
     ],
 )
 def test_what_no_model_can_make_is_refused_with_the_cure(changes: dict[str, Any], cure: str) -> None:
     with pytest.raises(ValidationError, match=cure):
         config(**changes)
+
+
+def test_a_video_may_be_as_large_as_its_format() -> None:
+    assert config(**VIDEO, width=8192, height=4352).height == 4352  # 512 x 272 macroblocks: level 6.2 and no more
+    assert config(**VIDEO, frames_per_second=120).frames_per_second == 120
+    assert config(**{**VIDEO, "image_format": "webp"}, width=8192, height=8192).width == 8192
+    assert config(image_format="webp", frames_per_second=120).frames == 1
 
 
 def test_a_video_has_a_duration_and_a_picture_none() -> None:
