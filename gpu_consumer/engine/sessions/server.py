@@ -60,10 +60,13 @@ class Server:
     def open(self, config: GenerationConfig) -> float:
         """Open the session of `config` in place of the one before; the seconds that loading its model took, or 0.
 
-        Blocks while it loads. Raises ModelUnavailable, and ValueError where the model cannot run as `config` asks.
+        Blocks while it loads. Raises ModelUnavailable, and ValueError, with the cure, where the model cannot run as
+        `config` asks.
         """
         self._session = None  # what it holds is let go before the next one loads
         loaded, seconds = self._residence.take(config)
+        if problem := loaded.family.unfit(loaded.pipe, config):
+            raise ValueError(f"the model of {config.label} cannot make it: {problem}")
         if config.batching == "whole":
             self._session = WholeSession(self._device, self._residence, loaded, self._grants, config, self._stepped)
         else:

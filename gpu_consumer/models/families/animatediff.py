@@ -4,6 +4,7 @@ from typing import Any
 
 from gpu_consumer.models.families.base import Family
 from gpu_consumer.models.families.sd15 import encode_one
+from schemas.config import GenerationConfig
 
 # Frames that the VAE decodes at a time, as the stock pipeline does: a whole bucket of videos would take the memory of
 # a hundred pictures.
@@ -26,4 +27,11 @@ def _decode(pipe: Any, latents: Any) -> Any:
     return images.reshape(videos, frames, *images.shape[1:])
 
 
-ANIMATEDIFF = Family("AnimateDiffPipeline", encode_one, _decode, video=True)
+def _unfit(pipe: Any, config: GenerationConfig) -> str | None:
+    most = pipe.unet.config.motion_max_seq_length
+    if config.frames <= most:
+        return None
+    return f"its motion modules know the places of {most} frames, not {config.frames}; set frames: {most} or less"
+
+
+ANIMATEDIFF = Family("AnimateDiffPipeline", encode_one, _decode, video=True, unfit=_unfit)

@@ -4,8 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from schemas.config import GenerationConfig
+
 Encode = Callable[[Any, Sequence[str], Sequence[str], bool], dict[str, Any]]
 Decode = Callable[[Any, Any], Any]
+Unfit = Callable[[Any, GenerationConfig], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +20,8 @@ class Family:
 
     `video`: its pipeline takes a number of frames. `tokens_max`: how many tokens of a tokenizer, by its name in the
     pipeline, are read where that is fewer than the tokenizer says.
+
+    `unfit` (pipeline, config) -> why this one makes no pictures of the config's shape, with the cure, or None.
     """
 
     pipeline_class: str
@@ -25,6 +30,7 @@ class Family:
     load_options: Mapping[str, Any] = field(default_factory=dict)
     video: bool = False
     tokens_max: Mapping[str, int] = field(default_factory=dict)
+    unfit: Unfit = lambda _pipe, _config: None
 
 
 def unscaled(vae: Any, latents: Any) -> Any:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpu_consumer.models.families.base import Family, decode_pictures
+from schemas.config import GenerationConfig
 
 # The stock pipeline's own, and what the model was trained with; T5's tokenizer says 512.
 T5_TOKENS_MAX = 256
@@ -29,5 +30,15 @@ def _encode(pipe: Any, prompts: Sequence[str], negatives: Sequence[str], guided:
     }
 
 
+def _unfit(pipe: Any, config: GenerationConfig) -> str | None:
+    transformer = pipe.transformer.config
+    most = transformer.pos_embed_max_size * transformer.patch_size * pipe.vae_scale_factor
+    if max(config.width, config.height) <= most:
+        return None
+    return f"it knows the places of {most} pixels a side; set width and height: {most} or less"
+
+
 # Its VAE's config says force_upcast, a word left over from SDXL's: it decodes in half precision, as stock does.
-SD3 = Family("StableDiffusion3Pipeline", _encode, decode_pictures, tokens_max={"tokenizer_3": T5_TOKENS_MAX})
+SD3 = Family(
+    "StableDiffusion3Pipeline", _encode, decode_pictures, tokens_max={"tokenizer_3": T5_TOKENS_MAX}, unfit=_unfit
+)

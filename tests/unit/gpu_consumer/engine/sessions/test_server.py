@@ -106,6 +106,29 @@ def test_a_model_that_cannot_step_is_refused_with_the_cure_and_runs_whole(served
     assert [event.key for event in served.events if isinstance(event, Ended)] == ["b"]
 
 
+@pytest.mark.parametrize(
+    ("family", "shape", "cure"),
+    [
+        ("animatediff", {"frames": 25}, "set frames: 24 or less"),
+        ("sd3", {"width": 272}, "set width and height: 256 or less"),
+    ],
+)
+@pytest.mark.parametrize("batching", ["step", "whole"])
+def test_a_shape_that_its_model_cannot_make_is_refused_with_the_cure(
+    served: Served, models: Path, family: str, shape: dict[str, int], cure: str, batching: str
+) -> None:
+    """The model's folder says how many places it knows, which no check of a configuration can see."""
+    config = tiny_config(models, family, batching=batching, bucket=1, steps=1)
+    served.send(tiny_config(models, family, batching=batching, bucket=1, steps=1, **shape), *ITEMS[:1])
+    served.send(config, *ITEMS[1:2])
+    served.start()
+    served.hear_until("a", "b")
+    (refused,) = (event for event in served.events if isinstance(event, Refused))
+    assert refused.keys == ("a",)
+    assert cure in refused.message
+    assert [event.key for event in served.events if isinstance(event, Ended)] == ["b"]
+
+
 def test_more_than_a_bucket_joins_as_slots_become_free(served: Served, models: Path) -> None:
     config = tiny_config(models)
     many = [replace(item, key=f"{item.key}{n}") for n in range(3) for item in ITEMS]
