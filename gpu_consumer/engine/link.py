@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import math
 import queue
 import signal
 import socket
+import struct
 import subprocess
 import threading
 from collections.abc import Sequence
@@ -36,6 +38,7 @@ class Link:
         self._silence_max = settings.start_seconds_max
         self._outgoing: queue.SimpleQueue[object] = queue.SimpleQueue()
         self.death: str | None = None
+        _end_reads_after(connection, settings.watchdog_seconds_min)
         self._threads = [
             threading.Thread(target=work, name=f"engine-{name}", daemon=True)  # daemons never keep us from exiting
             for name, work in (("reader", self._read), ("writer", self._write))
@@ -97,9 +100,13 @@ class Link:
         try:
             while death is None:
                 death = self._next()
+        except BlockingIOError:
+            death = "the engine stopped in the middle of a message and was killed"
         except _LOST:
             _wait(self._process, self._settings.stop_seconds_max)
             death = f"the engine {_end(self._process)}"
+        except Exception as error:  # whatever unpickling raises: nobody else would say that nothing more is read
+            death = f"the engine said what cannot be read ({type(error).__name__}: {error}) and was killed"
         self._process.kill()  # a no-op but for one that hangs, or closed its pipe and lives on
         self._outgoing.put(None)
         with self._lock:
@@ -148,6 +155,13 @@ class Link:
             self._waiting = None
             with contextlib.suppress(RuntimeError):  # that loop is closed: nobody waits
                 loop.call_soon_threadsafe(changed.set)
+
+
+def _end_reads_after(connection: Connection, seconds: float) -> None:
+    """Of a message that began and goes no further: whoever hangs may do so anywhere. A BlockingIOError says so."""
+    limit = struct.pack("ll", *divmod(math.ceil(1e6 * seconds), 1_000_000))
+    with socket.fromfd(connection.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as end:
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
 
 
 def hear(connection: Connection) -> "Sequence[Event | Ready | Broken]":

@@ -19,12 +19,14 @@ from gpu_consumer.engine.protocol import Ended, Event, Picture, Profiled
 def send_events(connection: Connection, events: Sequence[Event]) -> None:
     """Send `events`, their bytes beside the pipe. Blocks while the pipe is full. Raises OSError if the peer is gone."""
     data = [body for event in events if (body := _body(event)) is not None]
-    connection.send(([_with_body(event, b"") for event in events], [len(one) for one in data]))
+    message = [_with_body(event, b"") for event in events], [len(one) for one in data]
     if not data:
+        connection.send(message)
         return
     descriptor = _anonymous()
     try:
-        _write(descriptor, data)
+        _write(descriptor, data)  # first, for it may take a while, and who reads the message waits for the rest
+        connection.send(message)
         with socket.fromfd(connection.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as end:
             socket.send_fds(end, [b"m"], [descriptor])
     finally:
@@ -40,9 +42,7 @@ def receive_bodies(connection: Connection, events: Sequence[Event], sizes: Seque
     if not descriptors:
         raise EOFError("the pipe ended before the pictures came")
     try:
-        with mmap.mmap(descriptors[0], sum(sizes), access=mmap.ACCESS_READ) as memory:
-            ends = list(accumulate(sizes, initial=0))
-            bodies = iter([memory[start:end] for start, end in pairwise(ends)])
+        bodies = iter(_read(descriptors[0], sizes))
     finally:
         os.close(descriptors[0])
     return [event if _body(event) is None else _with_body(event, next(bodies)) for event in events]
@@ -72,6 +72,13 @@ def _anonymous() -> int:
         return os.memfd_create("kiln-pictures", os.MFD_CLOEXEC)
     with tempfile.TemporaryFile() as file:  # a system without memfd: a file that has no name either
         return os.dup(file.fileno())
+
+
+def _read(descriptor: int, sizes: Sequence[int]) -> list[bytes]:
+    if not sum(sizes):  # nothing cannot be mapped
+        return [b"" for _ in sizes]
+    with mmap.mmap(descriptor, sum(sizes), access=mmap.ACCESS_READ) as memory:
+        return [memory[start:end] for start, end in pairwise(accumulate(sizes, initial=0))]
 
 
 def _write(descriptor: int, data: Sequence[bytes]) -> None:

@@ -30,6 +30,7 @@ def exchanged(sent: Sequence[Event]) -> list[Event]:
         [],
         [Drawn(("a",))],
         ended(b"one"),
+        ended(b"", b""),
         ended(b"a" * (1 << 20), b"bc", b"d" * 4097),
         [Drawn(("0",)), *ended(b"0"), Ended("x", None, Share()), Profiled(b"trace", 2), *ended(b"1")],
         [Ended("x", Flaw("x", "non_finite", "NaN"), Share())],
