@@ -107,4 +107,4 @@ class Absorber:
             self._metrics.observe("run_seconds", self._clock.steady() - flight.joined_at, lane=unit.lane)
         if isinstance(event.outcome, Picture):
             self._backlog.expected.learn(unit.config_hash, share.gpu_seconds)
-            self._settler.model_available(unit.model)
+            self._settler.available(unit.kind)

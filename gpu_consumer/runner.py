@@ -169,7 +169,8 @@ class Runner:
         await self._claims.give_back(jobs)
         for job in jobs:
             self._claims.forget(job)
-        self._settler.model_unavailable(flights[0].unit.model, refused.message)
+        for kind in dict.fromkeys(flight.unit.kind for flight in flights):
+            self._settler.unavailable(kind, refused.message)
 
     async def _engine_died(self, death: EngineDied) -> None:
         """Charge what had a slot, before anything else can happen to this process; then start again."""

@@ -67,7 +67,7 @@ class Settler:
         self._spawn = spawn
         self._on_void = on_void
         self._is_cancelled = is_cancelled
-        self._unavailable: dict[str, tuple[float, str]] = {}  # model key -> when to ask again, and what was wrong
+        self._unavailable: dict[str, tuple[float, str]] = {}  # kind -> when to ask again, and what was wrong
         self.environment: Environment | None = None  # set once the engine has said what it runs on
 
     def admit(self, jobs: Sequence[Job]) -> None:
@@ -151,15 +151,15 @@ class Settler:
     def hold(self, job: Job, until: float, problem: str | None) -> None:
         self._backlog.hold(job, max(until, self._clock.steady() + _HOLD_SECONDS_MIN), problem)
 
-    def model_unavailable(self, model_key: str, message: str) -> None:
-        """Hold the jobs of this model until it is time to ask the engine again."""
-        self._unavailable[model_key] = (self._clock.steady() + self._settings.hold_retry_seconds, message)
+    def unavailable(self, kind: str, message: str) -> None:
+        """Hold the jobs of this kind until it is time to ask the engine again. Others of its model may well run."""
+        self._unavailable[kind] = (self._clock.steady() + self._settings.hold_retry_seconds, message)
         for job in list(self._backlog.jobs.values()):
-            if job.work.item is not None and job.work.item.config.model_key == model_key:
+            if job.work.item is not None and job.work.item.config.kind == kind:
                 self.go_on(job)
 
-    def model_available(self, model_key: str) -> None:
-        self._unavailable.pop(model_key, None)
+    def available(self, kind: str) -> None:
+        self._unavailable.pop(kind, None)
 
     def stored(self, job: Job, outcome: Outcome | OutcomeUnreadable) -> None:
         """An outcome was found right before the job would have run."""
@@ -221,7 +221,7 @@ class Settler:
         if job.work.problem is not None or job.work.item is None:
             problem = job.work.problem or "a work item of an unknown version"
             return min(job.deadline, now + self._settings.hold_retry_seconds), problem
-        retry_at, message = self._unavailable.get(job.work.item.config.model_key, (0.0, ""))
+        retry_at, message = self._unavailable.get(job.work.item.config.kind, (0.0, ""))
         return (min(job.deadline, retry_at), message) if now < retry_at else None
 
     async def _conclude(self, job: Job) -> None:

@@ -70,7 +70,7 @@ class ScriptedEngine:
     async def submit(self, batch: Batch) -> None:
         self._refuse_if_dead()
         self.batches.append(batch)
-        if batch.config.model.name in self.missing:
+        if {batch.config.model.name, batch.config.kind} & self.missing:
             self._say(Refused(tuple(item.key for item in batch.items), f"there is no {batch.config.model.name}"))
             return
         self._waiting += [(batch.config, item) for item in batch.items]

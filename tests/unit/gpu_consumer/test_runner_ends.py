@@ -288,6 +288,17 @@ async def test_a_model_that_is_missing_holds_its_jobs_without_asking_for_each(be
     assert len(bench.results()) == 20
 
 
+async def test_a_kind_that_is_refused_does_not_hold_others_of_its_model(bench: Bench) -> None:
+    """A shape that the model cannot make, as long as anybody asks for it."""
+    refused = config(width=72)
+    bench.engine.missing = {refused.kind}
+    bench.take(*(work_item(f"bad{n}", config=refused) for n in range(3)))
+    await bench.until(lambda: bench.backlog.count("held") == 3)
+    bench.take(work_item("good"))
+    await bench.until(lambda: "good" in bench.results())
+    assert bench.backlog.count("held") == 3
+
+
 async def test_a_drain_ends_what_has_a_slot_and_hands_back_the_rest(bench: Bench) -> None:
     bench.engine.gate.clear()
     bench.take(*(work_item(f"job{n}") for n in range(12)))
