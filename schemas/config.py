@@ -86,7 +86,7 @@ class Price(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     gpu_seconds: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
-    vram_bytes: Annotated[int, Field(gt=0)]
+    vram_bytes: Annotated[int, Field(gt=0, le=1 << 50)]
 
 
 class GenerationConfig(BaseModel):

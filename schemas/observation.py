@@ -10,6 +10,8 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 from schemas.codec import decode_object
 from schemas.errors import Undecodable
 
+_BYTES_MAX = 1 << 50  # no card has as much
+
 
 class Observation(BaseModel):
     """Of the last batches of one consumer; another of the same device may write the next."""
@@ -19,13 +21,15 @@ class Observation(BaseModel):
     schema_version: Literal[1] = 1
     device: str = Field(min_length=1, max_length=200, description="Its product, as its vendor names it.")
     kind: str = Field(min_length=1, max_length=200, description="What may share a batch: model, dtype and shape.")
-    bucket: Annotated[int, Field(ge=1)] = Field(description="Pictures in the padded batch.")
+    bucket: Annotated[int, Field(ge=1, le=256)] = Field(description="Pictures in the padded batch.")
     config_hash: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    peak_bytes: Annotated[int, Field(ge=0)] = Field(description="P95 of the batch's peak memory beside the weights.")
-    gpu_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
+    peak_bytes: Annotated[int, Field(ge=0, le=_BYTES_MAX)] = Field(
+        description="P95 of the batch's peak memory beside the weights."
+    )
+    gpu_seconds: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = Field(
         description="P95 of one picture of this configuration: its share of its batches."
     )
-    count: Annotated[int, Field(ge=1)] = Field(description="Batches that the two figures are of.")
+    count: Annotated[int, Field(ge=1, le=1 << 31)] = Field(description="Batches that the two figures are of.")
     at: AwareDatetime
 
     @property

@@ -148,6 +148,7 @@ def test_weights_that_are_loaded_as_one_family_are_not_there_for_another() -> No
         {"model": {"name": "../tiny", "digest": "sha256:" + "a" * 64}},
         {"model": {"name": "tiny", "digest": "md5:" + "a" * 32}},
         {"price": {"gpu_seconds": 0, "vram_bytes": 1}},
+        {"price": {"gpu_seconds": 1, "vram_bytes": 10**400}},
         {"colour": "red"},
     ],
 )

@@ -19,7 +19,17 @@ def test_its_key_tells_kind_bucket_config_and_device_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"schema_version": 2}, {"peak_bytes": -1}, {"bucket": 0}, {"config_hash": "short"}, {"at": "yesterday"}]
+    "change",
+    [
+        {"schema_version": 2},
+        {"peak_bytes": -1},
+        {"peak_bytes": 10**400},  # no float, and whoever predicts divides it
+        {"bucket": 0},
+        {"bucket": 257},
+        {"gpu_seconds": 86_401.0},
+        {"config_hash": "short"},
+        {"at": "yesterday"},
+    ],
 )
 def test_what_is_no_observation_of_this_version_is_refused(change: dict[str, object]) -> None:
     with pytest.raises(Undecodable, match=f"observation: {next(iter(change))}"):
