@@ -7,11 +7,20 @@ exactly what its sender wrote or `Undecodable`.
 import hashlib
 import json
 import math
+import sys
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 from pydantic import BaseModel
 
 from schemas.errors import Undecodable
+
+# A request has two levels. Python's own reader goes as deep as the stack happens to allow, and what a record is must
+# not depend on who calls.
+NESTED_MAX = 64
+
+# The lowest limit that an interpreter may be given, so that ours always comes first: reading is quadratic without one.
+_INTEGER_DIGITS_MAX = sys.int_info.str_digits_check_threshold
 
 _TYPE_NAMES = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
 
@@ -27,6 +36,12 @@ def _finite(text: str) -> float:
     return number
 
 
+def _integer(text: str) -> int:
+    if len(text) > _INTEGER_DIGITS_MAX:
+        raise Undecodable(f"an integer has {len(text)} digits; send at most {_INTEGER_DIGITS_MAX}")
+    return int(text)
+
+
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
@@ -38,15 +53,19 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
+_TOO_DEEP = f"the JSON is nested too deeply; send at most {NESTED_MAX} levels"
+
 _encoder = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-_decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_constant=_refuse_constant)
+_decoder = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_int=_integer, parse_float=_finite, parse_constant=_refuse_constant
+)
 
 
 def decode_object(data: bytes) -> dict[str, Any]:
     """Read one JSON object from UTF-8 bytes.
 
     Raises Undecodable, with a sentence for the sender, on anything else: bad UTF-8, lone surrogates, duplicate keys,
-    numbers that are not finite, integers of thousands of digits, nesting that would exhaust the stack.
+    numbers that are not finite, integers of hundreds of digits, more than NESTED_MAX levels.
     """
     try:
         text = data.decode("utf-8")
@@ -55,12 +74,29 @@ def decode_object(data: bytes) -> dict[str, Any]:
     except UnicodeError as error:
         raise Undecodable("the text is not valid UTF-8; lone surrogates and other encodings are refused") from error
     except RecursionError as error:
-        raise Undecodable("the JSON is nested too deeply") from error
+        raise Undecodable(_TOO_DEEP) from error
     except ValueError as error:
         raise Undecodable(f"the body is not JSON: {str(error)[:160]}") from error
     if not isinstance(value, dict):
         raise Undecodable(f"the body is {_TYPE_NAMES.get(type(value), 'a number')}; send a JSON object")
+    if too_deep(value):
+        raise Undecodable(_TOO_DEEP)
     return value
+
+
+def _inside(container: Any) -> Iterable[Any]:
+    return container.values() if isinstance(container, dict) else container
+
+
+def too_deep(value: Any, inside: Callable[[Any], Iterable[Any]] = _inside) -> bool:
+    """Has a dict or list more than NESTED_MAX levels? `inside` says what is in one. Level by level, for a recursion
+    would end where the stack does."""
+    level = [value]
+    for _ in range(NESTED_MAX):
+        level = [each for container in level for each in inside(container) if isinstance(each, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 def canonical(value: Any) -> bytes:

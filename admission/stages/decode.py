@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from admission.draft import Refusal
-from schemas.codec import canonical, decode_object, sha256_hex
+from schemas.codec import canonical, decode_object, sha256_hex, too_deep
 from schemas.errors import Undecodable
 from schemas.names import REQUEST_ID_PATTERN, TENANT_PATTERN
+from schemas.topics import REQUEST_BYTES_MAX
 
 _NAME_FIELDS = {
     "tenant": (re.compile(TENANT_PATTERN), "1 to 64 of the letters A-Z a-z 0-9 . _ -"),
@@ -40,6 +41,10 @@ class _Members(list[tuple[str, Any]]):
     """An object as it was written, repeated keys and all."""
 
 
+def _inside(container: list[Any]) -> list[Any]:
+    return [content for _, content in container] if isinstance(container, _Members) else container
+
+
 _forgiving = json.JSONDecoder(
     object_pairs_hook=_Members, parse_int=lambda _: None, parse_float=lambda _: None, parse_constant=lambda _: None
 )
@@ -49,6 +54,8 @@ def decode(value: bytes | None) -> Named | Malformed:
     """Never raises, whatever the bytes are."""
     if value is None:
         return Malformed("the record has no value; a request cannot be deleted, send a cancel instead")
+    if len(value) > REQUEST_BYTES_MAX:  # a compressed batch may unfold to this, and reading it takes ten times as much
+        return Malformed(f"the value has {len(value)} bytes; send at most {REQUEST_BYTES_MAX}")
     try:
         body = decode_object(value)
     except Undecodable as error:
@@ -58,14 +65,7 @@ def decode(value: bytes | None) -> Named | Malformed:
         if not isinstance(name, str) or not pattern.fullmatch(name):
             problem = "invalid" if field in body else "missing"
             return Malformed(f"the field {field!r} is {problem}; send a string of {form}")
-    return Named(body["tenant"], body["request_id"], body, _digest(body, value))
-
-
-def _digest(body: Mapping[str, Any], value: bytes) -> str:
-    try:
-        return sha256_hex(canonical(body))
-    except (RecursionError, ValueError):
-        return sha256_hex(value)
+    return Named(body["tenant"], body["request_id"], body, sha256_hex(canonical(body)))
 
 
 def _named_beside_a_flaw(value: bytes, flaw: str) -> Named | None:
@@ -73,7 +73,7 @@ def _named_beside_a_flaw(value: bytes, flaw: str) -> Named | None:
         members = _forgiving.decode(value.decode("utf-8"))
     except (RecursionError, ValueError):
         return None
-    if not isinstance(members, _Members):
+    if not isinstance(members, _Members) or too_deep(members, _inside):
         return None
     names = []
     for field, (pattern, _) in _NAME_FIELDS.items():

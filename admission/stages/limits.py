@@ -1,5 +1,8 @@
 """Schema and sizes: what needs nothing but the record itself."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from pydantic import ValidationError
 
 from admission.draft import Draft, Refusal, StageResult
@@ -8,11 +11,14 @@ from admission.state import State
 from admission.world import World
 from schemas.request import SCHEMA_VERSION, SEED_MAX, GenerationRequest, first_problem
 
+# A request has fewer than twenty fields, its config three: whoever misspelt one is still told which.
+_FIELDS_MAX = 64
+
 
 def limits(draft: Draft, state: State, world: World) -> StageResult:
     """The request as its sender meant it, every size within the settings."""
     del state
-    refusal = _record(draft, world.limits) or _parsed(draft)
+    refusal = _record(draft, world.limits) or _parsed(draft, world.limits)
     if refusal is not None:
         return refusal
     request = draft.request
@@ -50,7 +56,7 @@ def _record(draft: Draft, limits: AdmissionLimits) -> StageResult:
     return None
 
 
-def _parsed(draft: Draft) -> StageResult:
+def _parsed(draft: Draft, limits: AdmissionLimits) -> StageResult:
     if isinstance(draft.body, Refusal):
         return draft.body
     version = draft.body.get("schema_version", SCHEMA_VERSION)
@@ -59,6 +65,9 @@ def _parsed(draft: Draft) -> StageResult:
         return Refusal(
             "unsupported_schema", f"schema version {what}; this service reads {SCHEMA_VERSION}", "schema_version"
         )
+    crowd = _crowd(draft.body, limits)
+    if crowd is not None:
+        return crowd
     try:
         request = GenerationRequest.model_validate(draft.body)
     except ValidationError as error:
@@ -69,14 +78,22 @@ def _parsed(draft: Draft) -> StageResult:
     return None
 
 
+def _crowd(body: Mapping[str, Any], limits: AdmissionLimits) -> StageResult:
+    """Counted before the schema complains of each one: a complaint takes a hundred times the bytes it is about."""
+    for field, members, most in (
+        ("body", body, _FIELDS_MAX),
+        ("config", body.get("config"), _FIELDS_MAX),
+        ("metadata", body.get("metadata"), limits.metadata_entries_max),
+    ):
+        if isinstance(members, dict) and len(members) > most:
+            return Refusal("invalid_request", f"{len(members)} entries of {field}; send at most {most}", field)
+    return None
+
+
 def _metadata(metadata: dict[str, str], limits: AdmissionLimits) -> StageResult:
-    if len(metadata) > limits.metadata_entries_max:
-        return Refusal(
-            "invalid_request",
-            f"{len(metadata)} entries of metadata; send at most {limits.metadata_entries_max}",
-            "metadata",
-        )
     for key, value in metadata.items():
+        if "\0" in key or "\0" in value:
+            return _nul("metadata")
         if len(key.encode()) > limits.metadata_key_bytes_max:
             return Refusal(
                 "invalid_request",
@@ -93,12 +110,19 @@ def _metadata(metadata: dict[str, str], limits: AdmissionLimits) -> StageResult:
 
 
 def _prompt(field: str, text: str, code_points_max: int, bytes_max: int) -> StageResult:
+    if "\0" in text:
+        return _nul(field)
     if len(text) > code_points_max:
         return Refusal("prompt_too_long", f"{field} has {len(text)} code points; send at most {code_points_max}", field)
     size = len(text.encode())
     if size > bytes_max:
         return Refusal("prompt_too_long", f"{field} has {size} bytes in UTF-8; send at most {bytes_max}", field)
     return None
+
+
+def _nul(field: str) -> Refusal:
+    """Some tokenizers and terminals end a text at it, so that no two would read the same."""
+    return Refusal("invalid_request", f"{field} has the character U+0000; remove it", field)
 
 
 def _pictures(request: GenerationRequest, limits: AdmissionLimits) -> StageResult:

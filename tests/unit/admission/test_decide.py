@@ -36,7 +36,7 @@ def body(**changes: Any) -> bytes:
 
 
 NEST: Any = []
-for _ in range(700):
+for _ in range(50):
     NEST = [NEST]
 
 # A name can be read beside the flaw: refused under it. (value, code, field)
@@ -70,7 +70,7 @@ REFUSED = {
     "a key twice": (body(seed=5).replace(b"{", b'{"seed": 4,', 1), "invalid_request", "body"),
     # case ADM-08
     "seed of 5000 digits": (body(seed=5).replace(b'"seed": 5', b'"seed": ' + b"9" * 5000), "invalid_request", "body"),
-    "seed of 4000 digits": (body(seed=5).replace(b'"seed": 5', b'"seed": ' + b"9" * 4000), "invalid_seed", "seed"),
+    "seed of 600 digits": (body(seed=5).replace(b'"seed": 5', b'"seed": ' + b"9" * 600), "invalid_seed", "seed"),
     "a lone surrogate in the prompt": (body(prompt="\ud800"), "invalid_request", "body"),
     # case ADM-07
     "one grapheme of 10,000 code points": (body(prompt="a" + "\u0301" * 9_999), "prompt_too_long", "prompt"),
@@ -173,7 +173,7 @@ def test_a_request_id_may_be_any_text_because_it_is_never_part_of_a_path(request
 
 
 def test_what_is_quoted_in_a_refusal_is_short() -> None:
-    field = "x\u0001" * 200_000
+    field = "x\u0001" * 100_000
     result = rejected(decide(arrival({**request(), field: 1}), fresh_state(), WORLD, NOW_MS))
     assert len(result.field or "") <= 128
     assert len(result.message) <= 512

@@ -22,9 +22,10 @@ DEEP = 100_000
         (b'{"a":1,"a":1}', "'a' stands twice"),
         (b'{"b":{"a":1,"a":2}}', "'a' stands twice"),
         # case ADM-08
-        (b'{"a":' + b"9" * 5000 + b"}", "not JSON"),
+        (b'{"a":' + b"9" * 5000 + b"}", "5000 digits"),
         (b"[" * DEEP, "nested too deeply"),
         (b'{"a":' * DEEP, "nested too deeply"),
+        (b'{"a":' * 65 + b"1" + b"}" * 65, "nested too deeply; send at most 64 levels"),
         (b'{"a":"\xff"}', "UTF-8"),
         (b'{"a":"\\ud800"}', "surrogates"),
         (b'{"\\udfff":1}', "surrogates"),
@@ -50,7 +51,15 @@ def test_what_is_not_strict_json_is_refused_in_a_sentence(data: bytes, sentence:
 
 @pytest.mark.parametrize(
     "value",
-    [{}, {"a": None}, {"a": [1, 2.5, "x", True, {"b": []}]}, {"emoji": "🏺"}, {"": 0}, {"big": 10**4000}],
+    [
+        {},
+        {"a": None},
+        {"a": [1, 2.5, "x", True, {"b": []}]},
+        {"emoji": "🏺"},
+        {"": 0},
+        json.loads('{"a":' * 64 + "1" + "}" * 64),
+        {"big": 10**600},
+    ],
 )
 def test_strict_json_is_read_as_written(value: dict[str, object]) -> None:
     for ascii_only in (True, False):
