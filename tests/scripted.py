@@ -29,7 +29,8 @@ class ScriptedEngine:
     """Takes no time of its own: while the gate is open, everything that has a slot is drawn at once.
 
     A prompt that begins with `poison` kills it at its first step, one that begins with `blank` gives a flaw. Models of
-    a name in `missing` are refused. `runs` is what joined together, `gpu_seconds` what each item costs.
+    a name, and kinds, in `missing` are refused. No batch is larger than `bucket_max`, as where memory is short.
+    `runs` is what joined together, `gpu_seconds` what each item costs.
     """
 
     def __init__(self, gpu_seconds: float = 0.25) -> None:
@@ -37,6 +38,7 @@ class ScriptedEngine:
         self.gate.set()
         self.gpu_seconds = gpu_seconds
         self.missing: set[str] = set()
+        self.bucket_max = 256
         self.runs: list[list[Item]] = []
         self.batches: list[Batch] = []
         self.left: list[str] = []
@@ -162,12 +164,12 @@ class ScriptedEngine:
                 {"denoise": self.gpu_seconds}, self.gpu_seconds, peak_vram_bytes=5, batch_size=company,
                 bucket=config.bucket,
             )  # fmt: skip
-            self._say(Ended(item.key, _outcome(config, item), share))
+            self._say(Ended(item.key, self._outcome(config, item), share))
         self._running.clear()
 
-
-def _outcome(config: GenerationConfig, item: Item) -> Picture | Flaw:
-    if item.prompt.startswith("blank"):
-        return Flaw(item.key, "blank_output", "one colour")
-    data = f"{config.config_hash}/{item.prompt}/{item.seed}".encode()
-    return Picture(item.key, data, "image/png", "png", config.width, config.height, config.bucket)
+    def _outcome(self, config: GenerationConfig, item: Item) -> Picture | Flaw:
+        if item.prompt.startswith("blank"):
+            return Flaw(item.key, "blank_output", "one colour")
+        data = f"{config.config_hash}/{item.prompt}/{item.seed}".encode()
+        bucket = min(config.bucket, self.bucket_max)
+        return Picture(item.key, data, "image/png", "png", config.width, config.height, bucket)

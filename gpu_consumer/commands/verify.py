@@ -80,24 +80,34 @@ async def _verify(
     settings: EngineSettings,
     tolerance_levels: int,
 ) -> int:
-    drawn_with = [config_of(result.config, wishes[result.job_id], configs) for result in results]
     codes = set()
     async with Drawer(settings) as drawer:
-        for result, config in zip(results, drawn_with, strict=True):
+        for result in results:
             wish = wishes[result.job_id]
-            items = [
-                Item(str(n), wish.prompt, wish.negative_prompt, artifact.seed)
-                for n, artifact in enumerate(result.artifacts)
-            ]
-            made = await drawer.regenerate(config, items, result.bucket)
+            try:
+                config = config_of(result.config, wish, configs)
+                made = await drawer.regenerate(config, _items(result, wish), result.bucket)
+            except CommandError as error:  # of this one; the others may be told
+                typer.echo(f"{result.tenant}/{result.request_id}:\n  cannot: {error}")
+                codes.add(EXIT_CANNOT)
+                continue
             typer.echo(f"{result.tenant}/{result.request_id}: {config.label}, bucket {result.bucket}")
             for n, (artifact, again) in enumerate(zip(result.artifacts, made, strict=True)):
                 judgement = _judged(artifact, again, tolerance_levels)
                 codes.add(_EXITS[judgement.verdict])
                 typer.echo(f"  picture {n}, seed {artifact.seed}: {judgement}")
+            smaller = min((one.bucket for one in made if isinstance(one, Picture)), default=result.bucket)
+            if smaller < result.bucket:
+                typer.echo(f"  note: the batch did not fit here and was drawn in a bucket of {smaller}")
             for difference in differences(result.environment, drawer.environment):
                 typer.echo(f"  note: {difference}")
     return EXIT_DIFFERENT if EXIT_DIFFERENT in codes else max(codes, default=EXIT_CANNOT)
+
+
+def _items(result: Succeeded, wish: Wish) -> list[Item]:
+    return [
+        Item(str(n), wish.prompt, wish.negative_prompt, artifact.seed) for n, artifact in enumerate(result.artifacts)
+    ]
 
 
 def _judged(artifact: Artifact, again: object, tolerance_levels: int) -> Judgement:

@@ -1,6 +1,7 @@
 """Drawing again, in an engine of its own."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -19,6 +20,7 @@ class Drawer:
 
     def __init__(self, settings: EngineSettings) -> None:
         self._engine = EngineProcess(settings)
+        self._calls = 0
         self.environment = Environment(device="")
 
     async def __aenter__(self) -> Self:
@@ -36,23 +38,31 @@ class Drawer:
     async def regenerate(self, config: GenerationConfig, items: Sequence[Item], bucket: int) -> list[Picture | Flaw]:
         """In the order of `items`, padded to `bucket`, which may be smaller than the config's where memory ran out.
 
-        Raises CommandError where the model is not here or the engine dies.
+        Raises CommandError where the model is not here, cannot make it or the engine dies; the next call starts anew.
         """
+        if not 1 <= bucket <= config.bucket:
+            raise CommandError(
+                f"it was drawn in a bucket of {bucket}, but {config.label} has none larger than {config.bucket}", 2
+            )
         padded = GenerationConfig.model_validate({**config.model_dump(), "bucket": bucket})
+        self._calls += 1  # a key is of one call, or what a former one left behind would be taken for this one's
+        ours = [replace(item, key=f"{self._calls}/{n}") for n, item in enumerate(items)]
         made: dict[str, Picture | Flaw] = {}
         try:
-            for first in range(0, len(items), bucket):
-                await self._engine.submit(Batch(padded, tuple(items[first : first + bucket])))
-            while len(made) < len(items):
+            if not self._engine.alive:
+                await self._engine.start()
+            for first in range(0, len(ours), bucket):
+                await self._engine.submit(Batch(padded, tuple(ours[first : first + bucket])))
+            while not all(item.key in made for item in ours):
                 made |= await self._ended()
         except (EngineDied, ModelUnavailable) as error:
             raise CommandError(f"{config.label} cannot be drawn here: {error}", 2) from error
-        return [made[item.key] for item in items]
+        return [made[item.key] for item in ours]
 
     async def _ended(self) -> dict[str, Picture | Flaw]:
-        """Who has ended since the last call. Raises ModelUnavailable, EngineDied."""
+        """Who has ended since the last time. Raises ModelUnavailable, EngineDied."""
         events = await self._engine.events()
         for event in events:
-            if isinstance(event, Refused):
+            if isinstance(event, Refused) and any(key.startswith(f"{self._calls}/") for key in event.keys):
                 raise ModelUnavailable(event.message)
         return {event.key: event.outcome for event in events if isinstance(event, Ended) and event.outcome is not None}

@@ -27,18 +27,18 @@ def apart(one: bytes, other: bytes, content_type: str) -> Levels | None:
     if first.shape != second.shape:
         return None
     distance = np.abs(first.astype(np.int16) - second.astype(np.int16))
-    return Levels(int(distance.max()), float(distance.mean()))
+    return Levels(int(distance.max()), float(distance[..., :3].mean()))
 
 
 def _frames(data: bytes, content_type: str) -> Any:
-    """uint8 array (frames, height, width, 3)."""
+    """uint8 array (frames, height, width, colours, and how opaque it is)."""
     return _video(data) if content_type == "video/mp4" else _images(data)
 
 
 def _images(data: bytes) -> Any:
     try:
         with Image.open(io.BytesIO(data)) as image:
-            return np.stack([np.asarray(frame.convert("RGB")) for frame in ImageSequence.Iterator(image)])
+            return np.stack([np.asarray(frame.convert("RGBA")) for frame in ImageSequence.Iterator(image)])
     except (UnidentifiedImageError, OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise Unreadable(f"it is no picture ({error})") from error
 
@@ -50,9 +50,6 @@ def _video(data: bytes) -> Any:
         raise Unreadable("PyAV, which reads videos, is not installed") from error
     try:
         with av.open(io.BytesIO(data), "r") as container:
-            frames = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
-    except (av.FFmpegError, ValueError, IndexError) as error:
+            return np.stack([frame.to_ndarray(format="rgba") for frame in container.decode(video=0)])
+    except (av.FFmpegError, ValueError, IndexError) as error:  # no frames, or of several sizes, are a ValueError
         raise Unreadable(f"it is no video ({error})") from error
-    if not frames:
-        raise Unreadable("it is a video without frames")
-    return np.stack(frames)

@@ -26,10 +26,12 @@ _CURE = "give the request by --request FILE, or the prompt by --prompt"
 
 def results_of(where: str) -> list[Succeeded]:
     """Of a file, of stdin (-), or of TENANT/REQUEST-ID in the results topic. Raises CommandError; blocks."""
-    if where == "-":
-        found = _parsed(sys.stdin.buffer.read(), "stdin")
-    elif Path(where).is_file():
-        found = _parsed(Path(where).read_bytes(), where)
+    try:
+        data = sys.stdin.buffer.read() if where == "-" else Path(where).read_bytes() if Path(where).is_file() else None
+    except OSError as error:
+        raise CommandError(f"{where} cannot be read: {error}", EXIT_CANNOT) from error
+    if data is not None:
+        found = _parsed(data, "stdin" if where == "-" else where)
     elif "/" in where:
         found = [_from_topic(where)]
     else:

@@ -35,6 +35,13 @@ def test_the_same_pixels_in_other_bytes() -> None:
     assert apart(png(GREY), png(GREY, mode="RGBA"), "image/png") == Levels(0, 0)
 
 
+def test_a_picture_that_one_can_see_through_is_another() -> None:
+    glass = np.dstack([GREY, np.full((16, 16), 90, np.uint8)])
+    levels = apart(png(GREY), png(glass, mode="RGBA"), "image/png")
+    assert levels is not None
+    assert levels.most == 165
+
+
 def test_every_frame_counts() -> None:
     one, other = png(GREY, nudged(1), kind="WEBP"), png(GREY, nudged(9), kind="WEBP")
     assert apart(one, other, "image/webp") == Levels(8, 8 / GREY.size / 2)

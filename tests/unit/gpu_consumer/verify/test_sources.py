@@ -51,6 +51,13 @@ def test_no_result(tmp_path: Path, data: bytes, words: str) -> None:
     assert raised.value.code == 2
 
 
+@pytest.mark.parametrize("name", ["a" * 300, "/proc/self/mem"])
+def test_a_file_that_cannot_be_read_is_one_sentence(name: str) -> None:
+    with pytest.raises(CommandError, match="cannot be read") as raised:
+        results_of(name)
+    assert raised.value.code == 2
+
+
 def test_no_file_and_no_name() -> None:
     with pytest.raises(CommandError, match="is no file, and no TENANT/REQUEST-ID"):
         results_of("result.json")
