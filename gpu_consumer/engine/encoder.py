@@ -4,6 +4,7 @@ import os
 import queue
 import threading
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -15,6 +16,8 @@ from gpu_consumer.engine.sessions.base import Decoded
 
 # Two full buckets of four, as pixels of 1024 x 1024: 25 MB. Beyond it the step loop waits: encoding is what is short.
 WAITING_MAX = 8
+_LOOK_SECONDS = 0.25  # between two signs of life of one who waits for the encoder
+_EXIT_BROKEN = 70  # as child.EXIT_BROKEN
 
 
 class Encoder:
@@ -26,21 +29,35 @@ class Encoder:
         self._thread = threading.Thread(target=self._work, name="encoder", daemon=True)
         self._thread.start()
 
-    def put(self, decoded: Decoded) -> None:
-        """Blocks while WAITING_MAX of them wait."""
-        self._waiting.put(decoded)
+    def put(self, decoded: Decoded, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Blocks while WAITING_MAX of them wait, and calls `meanwhile` four times a second: a video takes its time."""
+        self._give(decoded, meanwhile)
 
-    def close(self) -> None:
+    def close(self, meanwhile: Callable[[], None] = lambda: None) -> None:
         """Blocks until all that was put in is said."""
-        self._waiting.put(None)
-        self._thread.join()
+        self._give(None, meanwhile)
+        while self._thread.is_alive():
+            self._thread.join(_LOOK_SECONDS)
+            meanwhile()
+
+    def _give(self, what: Decoded | None, meanwhile: Callable[[], None]) -> None:
+        while True:
+            try:
+                self._waiting.put(what, timeout=_LOOK_SECONDS)
+            except queue.Full:
+                meanwhile()
+            else:
+                return
 
     def _work(self) -> None:
-        while (decoded := self._waiting.get()) is not None:
-            try:
+        try:
+            while (decoded := self._waiting.get()) is not None:
                 self._say([encoded(decoded)])
-            except HungUp:
-                os._exit(0)  # as in child.main: nobody waits for anything
+        except HungUp:
+            os._exit(0)  # as in child.main: nobody waits for anything
+        except BaseException:
+            traceback.print_exc()
+            os._exit(_EXIT_BROKEN)  # or the step loop would fill the queue, and wait for nobody
 
 
 def encoded(decoded: Decoded) -> Ended:

@@ -18,7 +18,7 @@ from gpu_consumer.engine.shm import receive_bodies
 
 _LOST = (EOFError, OSError)  # the second: an end in the middle of a message
 _LOOK_SECONDS = 1.0
-_STEPS_SILENT = 10  # a step that takes ten times the median hangs (DESIGN.md, section 7)
+_TIMES_SILENT = 10  # a step that takes ten times the median hangs, and a decode that takes ten times the last one
 
 
 class Link:
@@ -146,8 +146,8 @@ class Link:
     def _patience(self, event: Pulse | Ready) -> float:
         if isinstance(event, Pulse) and event.doing == "load":
             return self._settings.start_seconds_max
-        steps = (event.step_seconds or 0.0) * _STEPS_SILENT if isinstance(event, Pulse) else 0.0
-        return max(self._settings.watchdog_seconds_min, steps)
+        expected = max(event.step_seconds or 0.0, event.silent_seconds) if isinstance(event, Pulse) else 0.0
+        return max(self._settings.watchdog_seconds_min, _TIMES_SILENT * expected)
 
     def _wake(self) -> None:
         if self._waiting is not None:

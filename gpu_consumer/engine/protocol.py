@@ -155,8 +155,10 @@ class MemoryReading:
 class Pulse:
     """The engine is alive, and this is what it does. At least one a step, or four a second where steps are shorter.
 
+    `doing`: load also while it does what it never did before, for which kernels may have to be made;
     `kind`: what it runs, None if nothing; `slots`: how many of it may run at once; `fill`: slots that are taken;
     `steps`: since the engine started; `step_seconds`: the median of the last ones, None before the first;
+    `silent_seconds`: how long the work that begins, which gives no sign of life before its end, took the last time;
     `models`: those on the device, the one used last at the end.
     """
 
@@ -166,6 +168,7 @@ class Pulse:
     fill: int = 0
     steps: int = 0
     step_seconds: float | None = None
+    silent_seconds: float = 0.0
     models: tuple[str, ...] = ()
     memory: MemoryReading = MemoryReading()
 

@@ -8,7 +8,7 @@ from gpu_consumer.engine.encoder import Encoder
 from gpu_consumer.engine.faults import Sticky
 from gpu_consumer.engine.inbox import Inbox
 from gpu_consumer.engine.outbox import Outbox
-from gpu_consumer.engine.protocol import Broken, Setup
+from gpu_consumer.engine.protocol import Broken, Pulse, Setup
 from gpu_consumer.engine.residence import Residence
 from gpu_consumer.engine.sessions.server import Server
 from gpu_consumer.engine.warm import WrongAnswer, warm_up
@@ -30,7 +30,7 @@ def serve(connection: Connection, setup: Setup, import_seconds: float) -> None:
         broken = _broken(error)
         if broken.kind == "crash":
             traceback.print_exc()  # to stderr, for people
-    encoder.close()  # what was decoded before is as good as ever
+    encoder.close(lambda: outbox.say([Pulse("nothing")]))  # what was decoded before is as good as ever
     outbox.tell(broken)
 
 

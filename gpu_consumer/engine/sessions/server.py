@@ -16,6 +16,7 @@ from gpu_consumer.engine.sessions.base import Decoded, Outcome, Session, Wanted
 from gpu_consumer.engine.sessions.grants import Grants
 from gpu_consumer.engine.sessions.observations import Observations
 from gpu_consumer.engine.sessions.step import StepSession
+from gpu_consumer.engine.sessions.watched import watched
 from gpu_consumer.engine.sessions.whole import WholeSession
 from gpu_consumer.engine.tracer import Tracer
 from gpu_consumer.models.digests import ModelUnavailable
@@ -28,17 +29,16 @@ class Server:
     """One session runs at a time, for those at the head of the inbox. For one thread."""
 
     def __init__(self, device: Device, residence: Residence, inbox: Inbox, outbox: Outbox, encoder: Encoder) -> None:
-        self._device = device
         self._residence = residence
         self._inbox = inbox
         self._outbox = outbox
         self._encoder = encoder
         self._grants = Grants(device, residence)
         self._heart = Heart(outbox.say, device, residence)
+        self._device = watched(device, self._begins, self._heart.failed)
         self._tracer = Tracer()
         self._observations = Observations()
         self._session: Session | None = None
-        self._compiling = False
         self._loads: dict[str, float] = {}  # key -> its part of the seconds that loading its model took
         self._since = 0.0
 
@@ -71,8 +71,6 @@ class Server:
             self._session = WholeSession(self._device, self._residence, loaded, self._grants, config, self._stepped)
         else:
             self._session = StepSession(self._device, self._residence, loaded, self._grants, config, self._stepped)
-        # Kernels are made within the first picture: minutes, which are no sign of a hang.
-        self._compiling = config.compile is not None
         return seconds
 
     def draw(self, config: GenerationConfig, item: Item, steps_max: int) -> tuple[Ended | Decoded, float]:
@@ -88,12 +86,16 @@ class Server:
         ends: list[Ended | Decoded] = []
         while not session.idle:
             ends += [outcome for outcome in session.step() if not isinstance(outcome, Drawn)]
+        self._heart.rest()
         assert len(ends) == 1, "nobody can have left"
-        self._compiling = False
         return ends[0], seconds
 
     def _beat(self) -> None:
-        self._heart.beat(self._session, loading=self._compiling and not self._rests)
+        self._heart.beat(self._session)
+
+    def _begins(self, stage: str) -> None:
+        assert self._session is not None
+        self._heart.begin(self._session, stage)
 
     def _attend(self, seconds: float) -> None:
         """Read what has come. Who is to leave has left afterwards."""
@@ -152,10 +154,11 @@ class Server:
     def _step(self) -> None:
         session = self._session
         assert session is not None
-        self._beat()
         self._tracer.before_step()
         self._since = time.monotonic()
-        self._tell(session.step())
+        outcomes = session.step()
+        self._heart.rest()
+        self._tell(outcomes)
         if observed := self._observations.due(session):
             self._grants.observe(session.kind, session.slots, session.peak_bytes)
             self._outbox.say(observed)
@@ -176,9 +179,8 @@ class Server:
         self._outbox.say([self._with_load(one) for one in outcomes if not isinstance(one, Decoded)])
         for one in outcomes:
             if isinstance(one, Decoded):
-                self._compiling = False
                 self._observations.note(one)
-                self._encoder.put(replace(one, share=self._load_booked(one.wanted.key, one.share)))
+                self._encoder.put(replace(one, share=self._load_booked(one.wanted.key, one.share)), self._beat)
 
     def _with_load(self, event: Drawn | Ended) -> Event:
         if isinstance(event, Drawn):

@@ -50,7 +50,7 @@ class WholeSession:
 
     @property
     def slots(self) -> int:
-        return self._slots
+        return self._account.bucket if self._batch else self._slots
 
     @property
     def free(self) -> int:
@@ -65,9 +65,9 @@ class WholeSession:
         return not self._batch
 
     def join(self, wanted: Sequence[Wanted]) -> None:
+        self._account = Account(self._device, self._slots)
         self._batch = {one.key: one for one in wanted}
         self._bills = {one.key: Bill() for one in wanted}
-        self._account = Account(self._device, self.slots)
         self._free_bytes = self._grants.free_bytes()
         self._charged = {}
 
@@ -105,8 +105,8 @@ class WholeSession:
         """A size that was found to fit is that of the next batch. One that only failed says nothing about others."""
         made = [one.bucket for one in results.values() if isinstance(one, Pixels)]
         alone = any(isinstance(one, Trouble) and one.out_of_memory for one in results.values())
-        if made and min(made) < self.slots and not alone and not self._grants.neighbour_took(self._free_bytes):
-            self._grants.out_of_memory(self.kind, self.slots)
+        if made and min(made) < self._slots and not alone and not self._grants.neighbour_took(self._free_bytes):
+            self._grants.out_of_memory(self.kind, self._slots)
         self._slots = self._grants.slots(self.config)
 
     def _outcome(self, wanted: Wanted, result: Pixels | Trouble) -> Outcome:

@@ -1,3 +1,6 @@
+import subprocess
+import sys
+import threading
 from collections.abc import Sequence
 
 import numpy as np
@@ -35,3 +38,54 @@ def test_each_ends_with_its_bytes_and_what_cannot_be_encoded_ends_alone() -> Non
         assert one.outcome.warnings == ("cut",)
         assert one.share.timings["encode"] > 0
         assert one.share.timings["text"] == 1.0
+
+
+def test_whoever_waits_for_the_encoder_gives_signs_of_life() -> None:
+    busy = threading.Event()
+    looks = 0
+
+    def look() -> None:
+        nonlocal looks
+        looks += 1
+        if looks % 3 == 0:
+            busy.set()
+
+    def say(_: Sequence[Event]) -> None:
+        busy.wait()
+
+    encoder = Encoder(say)
+    good = np.zeros((8, 16, 3), dtype=np.uint8)
+    for n in range(WAITING_MAX + 2):
+        encoder.put(decoded(str(n), good), look)
+    assert looks == 3
+    busy.clear()
+    encoder.put(decoded("last", good), look)
+    encoder.close(look)
+    assert looks >= 6
+
+
+BROKEN = """
+import threading
+from gpu_consumer.engine.encoder import Encoder
+from tests.unit.gpu_consumer.engine.test_encoder import decoded
+
+def say(events):
+    raise RuntimeError("this pipe is no pipe")
+
+encoder = Encoder(say)
+encoder.put(decoded("a", None))
+threading.Event().wait()
+"""
+
+
+def test_an_encoder_that_cannot_say_what_it_made_ends_the_engine_and_says_why() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", BROKEN],
+        check=False,
+        env={"PYTHONPATH": ":".join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ended.returncode == 70
+    assert "this pipe is no pipe" in ended.stderr

@@ -83,3 +83,36 @@ def test_what_a_full_batch_is_expected_to_take(listener: Listener) -> None:
     listener.beat()
     assert listener.pulses[0].memory.predicted == 4 * config().price.vram_bytes
     assert listener.pulses[0].memory.free == 1 << 20
+
+
+def test_what_was_never_done_may_take_as_long_as_a_load_and_then_as_long_as_the_last_time(listener: Listener) -> None:
+    heart, session = listener.heart, cast(Session, listener.session)
+    for stage, seconds in (("denoise", 1.0), ("decode", 40.0)):
+        heart.begin(session, stage)
+        listener.now += seconds
+        heart.stepped(1.0)
+    heart.rest()
+    heart.beat(session)
+    listener.now += 0.01
+    heart.begin(session, "denoise")
+    listener.now += 0.01
+    heart.begin(session, "decode")
+    listener.session.slots = 2  # other shapes, other kernels
+    heart.begin(session, "decode")
+    assert [(pulse.doing, pulse.slots, pulse.silent_seconds) for pulse in listener.pulses] == [
+        ("load", 4, 0.0),
+        ("load", 4, 0.0),
+        ("step", 4, 0.0),
+        ("step", 4, 40.0),  # at once
+        ("load", 2, 0.0),
+    ]
+
+
+def test_how_long_it_took_to_fail_says_nothing(listener: Listener) -> None:
+    session = cast(Session, listener.session)
+    for _ in range(2):
+        listener.heart.begin(session, "decode")
+        listener.now += 0.001
+        listener.heart.failed()
+        listener.now += PULSE_SECONDS
+    assert [pulse.doing for pulse in listener.pulses] == ["load", "load"]

@@ -72,3 +72,17 @@ async def test_who_has_joined_and_not_ended_is_charged(linked: Linked) -> None:
     linked.theirs.close()
     assert "closed its pipe" in await linked.death()
     assert linked.link.joined == {"b"}
+
+
+def test_patience_is_ten_times_what_it_does() -> None:
+    linked = Linked(watchdog_seconds_min=30.0, start_seconds_max=900.0)
+    try:
+        pulses = {
+            30.0: Pulse("nothing"),
+            900.0: Pulse("load", step_seconds=1.0),
+            50.0: Pulse("step", step_seconds=5.0, silent_seconds=4.0),
+            400.0: Pulse("step", step_seconds=5.0, silent_seconds=40.0),  # the decoder of a video
+        }
+        assert {linked.link._patience(pulse): pulse for pulse in pulses.values()} == pulses
+    finally:
+        linked.end()

@@ -1,9 +1,11 @@
 """The engine's loop in a thread of this process, for what a child process cannot be brought to from outside."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 import torch
@@ -37,8 +39,21 @@ __all__ = ["models"]
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 
+T = TypeVar("T")
 PATIENCE = 60  # seconds; a deadline, never a measurement
 ITEMS = tuple(Item(key, f"picture {key}", "", n) for n, key in enumerate("abcd"))
+
+
+class Told(Outbox):
+    """Keeps what was said, for those who ask in the engine's own thread."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
+        self.said: list[Event] = []
+
+    def say(self, events: Sequence[Event]) -> None:
+        self.said += events
+        super().say(events)
 
 
 class Served:
@@ -49,8 +64,8 @@ class Served:
         self._ours, theirs = pipe()
         self.device = Failing()
         self.residence = Residence(self.device, models)
-        outbox = Outbox(theirs)
-        self._server = Server(self.device, self.residence, Inbox(theirs), outbox, Encoder(outbox.say))
+        self.outbox = Told(theirs)
+        self._server = Server(self.device, self.residence, Inbox(theirs), self.outbox, Encoder(self.outbox.say))
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self.events: list[Event] = []
 
@@ -161,6 +176,29 @@ def test_memory_that_runs_out_costs_nobody_a_picture_and_is_told(served: Served,
     observed = [event for event in served.events if isinstance(event, Observed)]
     assert {event.peak.bucket for event in observed} == {2}
     assert all(event.peak.bytes > 0 and event.gpu_seconds > 0 for event in observed)
+
+
+@pytest.mark.parametrize("batching", ["step", "whole"])
+def test_work_that_was_never_done_is_given_the_time_of_a_load(served: Served, models: Path, batching: str) -> None:
+    """Of a real model's first decode nobody knows how long it takes: a kill would be a false one."""
+    config = tiny_config(models, batching=batching)
+    doing: list[str] = []
+    run = served.device.run
+
+    def observed(stage: str, keys: Sequence[str], work: Callable[[], T]) -> T:
+        last = next(event for event in reversed(served.outbox.said) if isinstance(event, Pulse))
+        doing.append(f"{last.doing} {stage}")
+        return run(stage, keys, work)
+
+    served.device.run = observed  # type: ignore[method-assign]
+    served.start()
+    served.send(config, *ITEMS)
+    served.hear_until("a", "b", "c", "d")
+    first, doing[:] = set(doing), []
+    served.send(config, *(replace(item, key=f"again {item.key}", prompt=f"again {item.key}") for item in ITEMS))
+    served.hear_until(*(f"again {item.key}" for item in ITEMS))
+    assert {"load text", "load denoise", "load decode"} <= first
+    assert set(doing) == {"step text", "step denoise", "step decode"}
 
 
 def test_a_load_is_shared_by_those_it_was_made_for(served: Served, models: Path) -> None:
