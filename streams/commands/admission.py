@@ -12,6 +12,7 @@ from admission.errors import AdmissionError
 from admission.settings import AdmissionLimits
 from schemas.deployment import DeploymentSettings
 from schemas.errors import CatalogueError, CommandError
+from streams.commands.codes import codes
 from streams.errors import ServiceError
 from streams.intake.choice import make_intake
 from streams.kafka.errors import LogTruncated, StreamError
@@ -26,9 +27,7 @@ app = typer.Typer(no_args_is_help=True, help="Admission: decide which requests e
 EXIT_REFUSED = 3  # the logs lack what is needed: starting again does not help, a person must look
 
 
-@app.callback()
-def _group() -> None:
-    """Keeps `run` a sub-command although it is the only one."""
+app.command()(codes)
 
 
 @app.command()
