@@ -8,7 +8,7 @@ import torch
 
 from gpu_consumer.engine.device import CpuDevice
 from gpu_consumer.engine.encoder import encoded
-from gpu_consumer.engine.protocol import Drawn, Ended, Item, Picture
+from gpu_consumer.engine.protocol import Drawn, Ended, Item, Picture, Refused
 from gpu_consumer.engine.residence import Residence
 from gpu_consumer.engine.sessions.base import Decoded, Outcome, Session, Wanted
 from gpu_consumer.engine.sessions.grants import Grants
@@ -19,7 +19,25 @@ from schemas.config import GenerationConfig
 T = TypeVar("T")
 
 
-class Failing(CpuDevice):
+class Crowded(CpuDevice):
+    """With a neighbour, who takes memory that this process does not see taken, as on a card."""
+
+    def __init__(self, memory_bytes: int = 1 << 30) -> None:
+        super().__init__(memory_bytes)
+        self.neighbour = 0
+
+    def come(self) -> None:
+        """Nothing is left."""
+        self.neighbour = super().free_bytes()
+
+    def go(self) -> None:
+        self.neighbour = 0
+
+    def free_bytes(self) -> int:
+        return max(0, super().free_bytes() - self.neighbour)
+
+
+class Failing(Crowded):
     """Out of memory in `stage` for more than `most` items, and for each of `poison` however few they are."""
 
     def __init__(self, memory_bytes: int = 1 << 30) -> None:
@@ -58,7 +76,8 @@ def finish(session: Session, waiting: Sequence[Wanted] = ()) -> list[Outcome]:
     outcomes: list[Outcome] = []
     while queue or not session.idle:
         joining, queue = queue[: session.free], queue[session.free :]
-        session.join(joining)
+        if joining:
+            session.join(joining)
         outcomes += session.step()
     return outcomes
 
@@ -68,7 +87,7 @@ def ends(outcomes: Sequence[Outcome]) -> dict[str, Ended]:
     ended = [
         encoded(outcome) if isinstance(outcome, Decoded) else outcome
         for outcome in outcomes
-        if not isinstance(outcome, Drawn)
+        if not isinstance(outcome, Drawn | Refused)
     ]
     assert len({one.key for one in ended}) == len(ended), "something ended twice"
     return {one.key: one for one in ended}

@@ -12,10 +12,13 @@ GPU_STAGES = ("text", "denoise", "decode")
 
 @dataclass(slots=True)
 class Account:
+    """`peak_bytes`: of all tries. `fitted`: bucket -> the highest peak of the tries that did not run out of memory."""
+
     device: Device
     bucket: int
     timings: dict[str, float] = field(default_factory=dict)
     peak_bytes: int = 0
+    fitted: dict[int, int] = field(default_factory=dict)
     _running: tuple[str, float] | None = None
 
     @contextlib.contextmanager

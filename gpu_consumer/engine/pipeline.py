@@ -104,13 +104,15 @@ class PipelineEngine:
 
     def _attempt(self, run: Run, items: Sequence[Item], bucket: int) -> Results | Trouble:
         try:
-            with run.account.memory(bucket * run.config.price.vram_bytes):
-                return self._generate(run, items, bucket)
+            with run.account.memory(bucket * run.config.price.vram_bytes) as usage:
+                results = self._generate(run, items, bucket)
         except Deserted:
             return {}
         except Exception as error:
             # Only words leave this block: the error's frames hold the batch's tensors, and a retry needs their memory.
             return trouble(error)
+        run.account.fitted[bucket] = max(run.account.fitted.get(bucket, 0), usage.peak_bytes)
+        return results
 
     def _generate(self, run: Run, items: Sequence[Item], bucket: int) -> Results:
         def stepped() -> None:

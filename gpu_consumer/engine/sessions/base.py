@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from gpu_consumer.engine.protocol import Drawn, Ended, Item, Share
+from gpu_consumer.engine.protocol import Drawn, Ended, Item, Refused, Share
 from schemas.config import GenerationConfig
 
 
@@ -35,11 +35,12 @@ class Decoded:
     share: Share
 
 
-Outcome: TypeAlias = Drawn | Ended | Decoded
+Outcome: TypeAlias = Drawn | Ended | Refused | Decoded
 
 
 class Session(Protocol):
-    """For one thread. Whatever joined ends once: as an Ended, or as Decoded, which is one when it is encoded."""
+    """For one thread. Whatever joined ends once: as an Ended, as Decoded, which is one when it is encoded, or Refused,
+    where a neighbour on the card took its memory."""
 
     @property
     def kind(self) -> str: ...
@@ -76,8 +77,11 @@ class Session(Protocol):
 
     @property
     def peak_bytes(self) -> int:
-        """The most memory that a batch took here beside the weights, 0 before the first."""
+        """The most memory that a batch of `peak_slots` took here beside the weights, 0 before the first."""
         ...
+
+    @property
+    def peak_slots(self) -> int: ...
 
     def join(self, wanted: Sequence[Wanted]) -> None:
         """At most `free` of them."""

@@ -21,7 +21,7 @@ class Observations:
         """At the end of a session, and each hundred pictures: the means since the last time, by configuration."""
         if not self._noted or not (session.idle or self._noted >= _EVERY_PICTURES):
             return []
-        peak = Peak(session.kind, session.slots, session.peak_bytes)
+        peak = Peak(session.kind, session.peak_slots, session.peak_bytes)
         means = {config_hash: sum(each) / len(each) for config_hash, each in self._gpu_seconds.items()}
         self._gpu_seconds.clear()
         self._noted = 0

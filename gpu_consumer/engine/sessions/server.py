@@ -5,8 +5,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Never
 
+import torch
+
 from gpu_consumer.engine.device import Device
 from gpu_consumer.engine.encoder import Encoder
+from gpu_consumer.engine.faults import trouble
 from gpu_consumer.engine.heart import Heart
 from gpu_consumer.engine.inbox import Inbox
 from gpu_consumer.engine.outbox import Outbox
@@ -83,12 +86,14 @@ class Server:
         session = self._session
         assert session is not None
         session.join([Wanted(item, config.model_copy(update={"steps": min(config.steps, steps_max)}))])
-        ends: list[Ended | Decoded] = []
+        ends: list[Ended | Refused | Decoded] = []
         while not session.idle:
             ends += [outcome for outcome in session.step() if not isinstance(outcome, Drawn)]
         self._heart.rest()
-        assert len(ends) == 1, "nobody can have left"
-        return ends[0], seconds
+        (end,) = ends  # nobody can have left
+        if isinstance(end, Refused):
+            raise ModelUnavailable(end.message)
+        return end, seconds
 
     def _beat(self) -> None:
         self._heart.beat(self._session)
@@ -111,15 +116,14 @@ class Server:
 
     def _admit(self) -> None:
         """Let the head join, and those behind it, while they are of the running kind and a slot is free."""
+        load_seconds = 0.0
         while (head := self._inbox.head) is not None:
-            load_seconds = 0.0
             if not self._suits(head):
                 if not self._rests:
                     return
-                opened = self._open_for(head)
-                if opened is None:
-                    continue
-                load_seconds = opened
+                load_seconds = self._open_for(head)
+                self._attend(0.0)  # who was told to leave meanwhile takes no slot
+                continue
             session = self._session
             assert session is not None
             joining = self._inbox.take(session.kind, session.free)
@@ -127,22 +131,30 @@ class Server:
                 session.expect(self._inbox.peek(session.kind, session.slots))
                 return
             self._join(session, joining, load_seconds)
+            load_seconds = 0.0
             del session  # whoever opens the next one must find nobody who holds the model of this one
 
     def _suits(self, head: Wanted) -> bool:
+        """Its session runs, or could: memory may have come or gone since an idle one was opened."""
         session = self._session
-        return session is not None and session.kind == head.kind and not (session.spent and session.idle)
+        if session is None or session.kind != head.kind:
+            return False
+        return not session.idle or (not session.spent and self._grants.fitting(session.config) == session.slots)
 
-    def _open_for(self, head: Wanted) -> float | None:
-        """The seconds that loading took; None if those who want it were refused."""
-        self._heart.beat(None, loading=True)
+    def _open_for(self, head: Wanted) -> float:
+        """The seconds that loading took. Those who want what cannot be had are refused, and wait no more."""
+        if self._session is None or self._session.kind != head.kind:
+            self._heart.beat(None, loading=True)
         try:
             return self.open(head.config)
         except ModelUnavailable as error:
-            self._outbox.say([Refused(tuple(self._inbox.drop_model(head.config.model_key)), str(error))])
+            keys, problem = self._inbox.drop_model(head.config.model_key), str(error)
         except ValueError as error:
-            self._outbox.say([Refused(tuple(self._inbox.drop_kind(head.kind)), str(error))])
-        return None
+            keys, problem = self._inbox.drop_kind(head.kind), str(error)
+        except torch.OutOfMemoryError as error:
+            keys, problem = self._inbox.drop_kind(head.kind), trouble(error).message
+        self._outbox.say([Refused(tuple(keys), problem)])
+        return 0.0
 
     def _join(self, session: Session, joining: list[Wanted], load_seconds: float) -> None:
         keys = tuple(one.key for one in joining)
@@ -160,7 +172,7 @@ class Server:
         self._heart.rest()
         self._tell(outcomes)
         if observed := self._observations.due(session):
-            self._grants.observe(session.kind, session.slots, session.peak_bytes)
+            self._grants.observe(session.kind, session.peak_slots, session.peak_bytes)
             self._outbox.say(observed)
 
     def _stepped(self) -> None:
@@ -182,10 +194,13 @@ class Server:
                 self._observations.note(one)
                 self._encoder.put(replace(one, share=self._load_booked(one.wanted.key, one.share)), self._beat)
 
-    def _with_load(self, event: Drawn | Ended) -> Event:
-        if isinstance(event, Drawn):
-            return event
-        return replace(event, share=self._load_booked(event.key, event.share))
+    def _with_load(self, event: Drawn | Ended | Refused) -> Event:
+        if isinstance(event, Ended):
+            return replace(event, share=self._load_booked(event.key, event.share))
+        if isinstance(event, Refused):
+            for key in event.keys:
+                self._loads.pop(key, None)
+        return event
 
     def _load_booked(self, key: str, share: Share) -> Share:
         seconds = self._loads.pop(key, None)

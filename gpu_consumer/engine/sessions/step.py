@@ -9,7 +9,7 @@ import torch
 from gpu_consumer.engine import stages
 from gpu_consumer.engine.device import Device
 from gpu_consumer.engine.faults import trouble
-from gpu_consumer.engine.protocol import Drawn, Ended, Flaw
+from gpu_consumer.engine.protocol import Drawn, Ended, Flaw, Refused
 from gpu_consumer.engine.residence import Residence
 from gpu_consumer.engine.sessions.base import Decoded, Outcome, Wanted
 from gpu_consumer.engine.sessions.grants import Grants
@@ -44,11 +44,13 @@ class StepSession:
         config: GenerationConfig,
         on_step: Callable[[], None],
     ) -> None:
-        """Raises ValueError where the model cannot run step by step."""
+        """Raises ValueError where the model cannot run step by step, ModelUnavailable where a neighbour has its memory,
+        and torch.OutOfMemoryError."""
         self.kind = config.kind
         self.config = config
         self.spent = False
         self.peak_bytes = 0
+        self._crowded = False  # a neighbour took memory that a batch here ran out of
         self._device = device
         self._residence = residence
         self._loaded = loaded
@@ -63,6 +65,10 @@ class StepSession:
     @property
     def slots(self) -> int:
         return self._engine.shape.bucket
+
+    @property
+    def peak_slots(self) -> int:
+        return self.slots
 
     @property
     def free(self) -> int:
@@ -91,6 +97,8 @@ class StepSession:
             if request is None:
                 return None
             self._evicted.remove(request)
+        # It may have been what did not fit.
+        self._tries = [one for one in self._tries if key not in one.waiting]
         self._forget(key)
         return Ended(key, None, request.bill.share())
 
@@ -106,7 +114,10 @@ class StepSession:
             return self._make_smaller(found.message)
         self._on_step()
         self.peak_bytes = max(self.peak_bytes, self._engine.peak_bytes - self._residence.weights_bytes)
-        return self._outcomes(ended)
+        outcomes = self._outcomes(ended)
+        if ended and not self._tries and self._grants.fitting(self.config) > self.slots:
+            self.spent = True
+        return outcomes
 
     def _outcomes(self, ended: Sequence[stepwise.Ended]) -> list[Outcome]:
         drawn = [*self._engine.drawn(), *(one.request.key for one in ended)]
@@ -125,14 +136,16 @@ class StepSession:
         return outcomes
 
     def _make_smaller(self, message: str) -> list[Outcome]:
-        """Half the bucket, and all that are here start again in it, in their order. One that is alone has failed."""
+        """Half the bucket, and all that are here start again in it, in their order. One that is alone has failed, or is
+        refused where a neighbour took the memory."""
         outcomes = self._outcomes(self._engine.take_ended())
         self._evicted.extendleft(reversed(self._engine.evict()))
         slots = self.slots
         del self._engine  # its tensors make room for the next one's
         self._residence.tidy()
+        self.peak_bytes = 0  # of another bucket, and of all the memory there was
         if self._grants.neighbour_took(self._free_bytes):
-            self.spent = True  # a passing trouble: the next session asks again what is free
+            self.spent = self._crowded = True  # a passing trouble: the next session asks again what is free
         if slots > 1:
             self._tries.append(_Try(slots, {one.key for one in self._evicted}))
             slots = half(slots)
@@ -140,7 +153,10 @@ class StepSession:
             # That it does not fit alone says nothing about the others: they get their bucket back, in the next session.
             self.spent = True
             first = self._evicted.popleft()
-            outcomes.append(Ended(first.key, Flaw(first.key, "out_of_memory", message), first.bill.share()))
+            if self._crowded:
+                outcomes.append(Refused((first.key,), f"others on the device took the memory meanwhile: {message}"))
+            else:
+                outcomes.append(Ended(first.key, Flaw(first.key, "out_of_memory", message), first.bill.share()))
             self._forget(first.key)
         self._engine = self._open(slots)
         return outcomes

@@ -8,7 +8,7 @@ from gpu_consumer.engine.bill import Bill
 from gpu_consumer.engine.device import Device
 from gpu_consumer.engine.faults import Trouble
 from gpu_consumer.engine.pipeline import PipelineEngine, Pixels, Results
-from gpu_consumer.engine.protocol import Drawn, Ended, Flaw, Share
+from gpu_consumer.engine.protocol import Drawn, Ended, Flaw, Refused, Share
 from gpu_consumer.engine.residence import Residence
 from gpu_consumer.engine.sessions.base import Decoded, Outcome, Wanted
 from gpu_consumer.engine.sessions.grants import Grants
@@ -21,8 +21,6 @@ _STAGES = ("text", "denoise", "decode")
 class WholeSession:
     """`on_step` is called after each step of the pipeline; it may call `leave`."""
 
-    spent = False
-
     def __init__(
         self,
         device: Device,
@@ -32,9 +30,12 @@ class WholeSession:
         config: GenerationConfig,
         on_step: Callable[[], None],
     ) -> None:
+        """Raises ModelUnavailable where a neighbour has its memory."""
         self.kind = config.kind
         self.config = config
+        self.spent = False
         self.peak_bytes = 0
+        self.peak_slots = config.bucket
         self._device = device
         self._loaded = loaded
         self._residence = residence
@@ -89,31 +90,42 @@ class WholeSession:
             config, items, self._account, on_step=self._stepped, gone=lambda key: key not in self._batch
         )
         self._charge()
-        self.peak_bytes = max(self.peak_bytes, self._account.peak_bytes - self._residence.weights_bytes)
-        self._learn(results)
+        if fitted := self._account.fitted:
+            self.peak_slots = min(fitted)
+            self.peak_bytes = fitted[self.peak_slots] - self._residence.weights_bytes
         batch, self._batch = self._batch, {}
+        crowded = self._crowded(results)
+        self._learn(results, crowded=crowded)
+        self.spent = True  # the next batch asks again what is free
         if not batch:
             return []
-        return [Drawn(tuple(batch)), *(self._outcome(one, results[one.key]) for one in batch.values())]
+        return [Drawn(tuple(batch)), *(self._outcome(one, results[one.key], crowded) for one in batch.values())]
 
     def _stepped(self) -> None:
         for key in self._batch:
             self._bills[key].stepped(len(self._batch))
         self._on_step()
 
-    def _learn(self, results: Results) -> None:
+    def _crowded(self, results: Results) -> bool:
+        """Whether a neighbour took the memory that this batch ran out of."""
+        small = self._account.bucket < self._slots or any(_starved(one) for one in results.values())
+        return small and self._grants.neighbour_took(self._free_bytes)
+
+    def _learn(self, results: Results, *, crowded: bool) -> None:
         """A size that was found to fit is that of the next batch. One that only failed says nothing about others."""
         made = [one.bucket for one in results.values() if isinstance(one, Pixels)]
-        alone = any(isinstance(one, Trouble) and one.out_of_memory for one in results.values())
-        if made and min(made) < self._slots and not alone and not self._grants.neighbour_took(self._free_bytes):
+        alone = any(_starved(one) for one in results.values())
+        if made and min(made) < self._slots and not alone and not crowded:
             self._grants.out_of_memory(self.kind, self._slots)
-        self._slots = self._grants.slots(self.config)
+        self._slots = self._grants.fitting(self.config)
 
-    def _outcome(self, wanted: Wanted, result: Pixels | Trouble) -> Outcome:
+    def _outcome(self, wanted: Wanted, result: Pixels | Trouble, crowded: bool) -> Outcome:
         share = self._close(wanted.key)
-        if isinstance(result, Trouble):
-            return Ended(wanted.key, Flaw(wanted.key, result.code, result.message), share)
-        return Decoded(wanted, result.pixels, result.bucket, stages.warnings(self._loaded, wanted.item), share)
+        if isinstance(result, Pixels):
+            return Decoded(wanted, result.pixels, result.bucket, stages.warnings(self._loaded, wanted.item), share)
+        if crowded and result.out_of_memory:
+            return Refused((wanted.key,), f"others on the device took the memory meanwhile: {result.message}")
+        return Ended(wanted.key, Flaw(wanted.key, result.code, result.message), share)
 
     def _charge(self) -> None:
         """Each stage's seconds since the last time, to those who are here."""
@@ -129,3 +141,7 @@ class WholeSession:
         bill.saw(self._account.peak_bytes)
         bill.ran_in(self._account.bucket)
         return bill.share()
+
+
+def _starved(one: Pixels | Trouble) -> bool:
+    return isinstance(one, Trouble) and one.out_of_memory

@@ -22,6 +22,7 @@ from gpu_consumer.engine.protocol import (
     Event,
     Item,
     Joined,
+    Leave,
     Observed,
     Picture,
     Pulse,
@@ -29,8 +30,10 @@ from gpu_consumer.engine.protocol import (
     Refused,
 )
 from gpu_consumer.engine.residence import Residence
+from gpu_consumer.engine.sessions import step
 from gpu_consumer.engine.sessions.server import Server
 from gpu_consumer.engine.shm import pipe
+from gpu_consumer.models.loading import Loaded
 from schemas.config import GenerationConfig
 from tests.sessions import Failing
 from tests.tiny import models, tiny_config
@@ -78,6 +81,9 @@ class Served:
 
     def send(self, config: GenerationConfig, *items: Item) -> None:
         self._ours.send(Batch(config, items))
+
+    def leave(self, *keys: str) -> None:
+        self._ours.send(Leave(keys))
 
     def hear_until(self, *keys: str) -> None:
         """Until all of them have ended or were refused."""
@@ -211,3 +217,74 @@ def test_a_load_is_shared_by_those_it_was_made_for(served: Served, models: Path)
     (seconds,) = set(loads.values())
     assert seconds is not None
     assert seconds > 0
+
+
+@pytest.mark.parametrize("batching", ["step", "whole"])
+def test_who_is_told_to_leave_while_its_model_loads_takes_no_slot(
+    served: Served, models: Path, batching: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tiny_config(models, batching=batching)
+    take = served.residence.take
+
+    def slow(wanted: GenerationConfig) -> tuple[Loaded, float]:
+        if wanted == config:
+            served.leave("a")
+        return take(wanted)
+
+    monkeypatch.setattr(served.residence, "take", slow)
+    served.send(config, *ITEMS[:2])
+    served.start()
+    served.hear_until("a", "b")
+    assert [event.keys for event in served.events if isinstance(event, Joined)] == [("b",)]
+    (load,) = (event.share.timings["load"] for event in served.events if isinstance(event, Ended) if event.outcome)
+    assert load > 0
+
+
+def test_a_neighbour_that_takes_all_memory_is_waited_for_and_then_all_of_the_bucket_runs(
+    served: Served, models: Path
+) -> None:
+    """Case GPU-13: those that find no room are held by the consumer, and a neighbour that goes leaves no trace."""
+    config = tiny_config(models)
+    served.start()
+    served.send(config, ITEMS[0])
+    served.hear_until("a")
+    served.device.come()
+    served.send(config, *ITEMS[1:3])
+    served.hear_until("b", "c")
+    (refused,) = (event for event in served.events if isinstance(event, Refused))
+    assert refused.keys == ("b", "c")
+    served.device.go()
+    served.send(config, ITEMS[3])
+    served.hear_until("d")
+    ended = {event.key: event for event in served.events if isinstance(event, Ended)}
+    assert isinstance(ended["d"].outcome, Picture)
+    assert ended["d"].outcome.bucket == config.bucket
+
+
+def test_an_idle_session_asks_again_what_is_free(served: Served, models: Path) -> None:
+    config = tiny_config(models)
+    served.residence.take(config)
+    served.device.neighbour = served.device.free_bytes() - 3 * config.price.vram_bytes
+    served.start()
+    for key, bucket in (("a", 2), ("b", 4)):
+        served.send(config, Item(key, "", "", 0))
+        served.hear_until(key)
+        (end,) = (event for event in served.events if isinstance(event, Ended) and event.key == key)
+        assert isinstance(end.outcome, Picture)
+        assert end.outcome.bucket == bucket
+        served.device.go()
+
+
+def test_a_kind_that_finds_no_memory_even_for_its_buffers_is_refused(
+    served: Served, models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> object:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 MiB")
+
+    monkeypatch.setattr(step, "Stepwise", full)
+    served.send(tiny_config(models), *ITEMS[:2])
+    served.start()
+    served.hear_until("a", "b")
+    (refused,) = (event for event in served.events if isinstance(event, Refused))
+    assert refused.keys == ("a", "b")
+    assert "out of memory" in refused.message

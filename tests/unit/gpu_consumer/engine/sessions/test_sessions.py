@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from gpu_consumer.engine.protocol import Flaw, Item
+from gpu_consumer.engine.protocol import Flaw, Item, Refused
 from gpu_consumer.engine.sessions.base import Session
+from gpu_consumer.models.digests import ModelUnavailable
 from schemas.config import GenerationConfig
-from tests.sessions import Failing, Place, drawn, ends, finish, pictures, wanted
+from tests.sessions import Crowded, Failing, Place, drawn, ends, finish, pictures, wanted
 from tests.tiny import models, tiny_config
 
 __all__ = ["models"]
@@ -152,6 +153,75 @@ def test_no_more_slots_are_granted_than_are_predicted_to_fit(models: Path, confi
     session = place.open(dear)
     assert session.slots == 2
     assert len(pictures(finish(session, wanted(dear, *ITEMS)))) == 4
+
+
+@pytest.mark.parametrize("stage", ["denoise", "decode"])
+def test_what_is_measured_is_of_the_bucket_that_fitted(models: Path, config: GenerationConfig, stage: str) -> None:
+    """A batch that runs out of memory peaks at all there was, and says nothing of the smaller one that fits."""
+    device = Failing()
+    place = Place(models, device)
+    session = place.open(config)
+    device.stage, device.most = stage, 2
+    finish(session, wanted(config, *ITEMS))
+    assert (session.peak_slots, session.peak_bytes) == (2, 2 * config.price.vram_bytes)
+
+
+def test_nothing_is_learned_of_a_batch_that_one_has_left(models: Path) -> None:
+    """What did not fit may have been the one that left."""
+    config = tiny_config(models, steps=20)
+    device = Failing()
+    place = Place(models, device)
+    session = place.open(config)
+    device.poison = "c"
+    session.join(wanted(config, *ITEMS))
+    session.step()
+    assert session.slots == 2
+    assert session.leave("c") is not None
+    assert sorted(pictures(finish(session))) == ["a", "b", "d"]
+    assert place.open(config).slots == 4
+
+
+def test_memory_that_a_neighbour_took_is_nobodys_fault(models: Path, config: GenerationConfig) -> None:
+    """Case GPU-13: what runs is asked for again later, and no limit is learned."""
+    device = Crowded()
+    place = Place(models, device)
+    session = place.open(config)
+    session.join(wanted(config, *ITEMS))
+    device.come()
+    outcomes = finish(session)
+    refused = [key for outcome in outcomes if isinstance(outcome, Refused) for key in outcome.keys]
+    assert sorted(refused) == list("abcd")
+    assert not ends(outcomes)
+    with pytest.raises(ModelUnavailable, match="others on the device"):
+        place.open(config)
+    device.go()
+    session = place.open(config)
+    assert session.slots == 4
+    assert sorted(pictures(finish(session, wanted(config, *ITEMS)))) == list("abcd")
+
+
+def test_what_could_never_fit_is_found_out_and_said_of_the_item(models: Path, config: GenerationConfig) -> None:
+    dear = config.model_copy(update={"price": config.price.model_copy(update={"vram_bytes": 1 << 40})})
+    (end,) = ends(finish(Place(models).open(dear), wanted(dear, ITEMS[0]))).values()
+    assert isinstance(end.outcome, Flaw)
+    assert end.outcome.code == "out_of_memory"
+
+
+def test_a_small_batch_ends_when_a_larger_one_fits_again(models: Path) -> None:
+    """Or a neighbour that came and went would have halved what is made for as long as there is work."""
+    config = tiny_config(models)
+    device = Crowded()
+    place = Place(models, device)
+    place.residence.take(config)
+    device.neighbour = device.free_bytes() - 3 * config.price.vram_bytes
+    session = place.open(config)
+    assert session.slots == 2
+    session.join(wanted(config, *ITEMS[:2]))
+    device.go()
+    outcomes = finish(session)
+    assert sorted(pictures(outcomes)) == ["a", "b"]
+    assert session.spent
+    assert place.open(config).slots == 4
 
 
 def test_a_bad_seed_fails_alone(models: Path, config: GenerationConfig) -> None:
