@@ -59,6 +59,12 @@ class Draft:
     route: Route = field(init=False)  # route
 
     @property
+    def appended_ms(self) -> int:
+        """When the name began to be taken. A time beyond the quota clock's is not believed: the name would be kept until
+        it comes, and its decision be needed long after that has left the log."""
+        return min(self.arrival.appended_ms, self.clock_ms)
+
+    @property
     def price_gpu_seconds(self) -> float:
         return self.config.price.gpu_seconds * self.request.images
 

@@ -28,7 +28,7 @@ def accepted(draft: Draft) -> Decided:
         verdict="accepted",
         payload_digest=draft.digest,
         offset=draft.arrival.offset,
-        appended_ms=draft.arrival.appended_ms,
+        appended_ms=draft.appended_ms,
         price_gpu_seconds=work.price_gpu_seconds,
         bucket_after=draft.tokens_left,
         deadline_ms=draft.deadline_ms,
@@ -62,7 +62,7 @@ def rejected(draft: Draft, refusal: Refusal, state: State, world: World) -> Deci
         message=refusal.message,
         payload_digest=draft.digest,
         offset=draft.arrival.offset,
-        appended_ms=draft.arrival.appended_ms,
+        appended_ms=draft.appended_ms,
         bucket_after=tokens_now(draft, state, world),
     )
     return Decided(decision, result, draft.clock_ms)
@@ -87,7 +87,7 @@ def cancelled(draft: Draft, state: State, world: World) -> Decided:
         message=message,
         payload_digest=draft.digest,
         offset=draft.arrival.offset,
-        appended_ms=draft.arrival.appended_ms,
+        appended_ms=draft.appended_ms,
         bucket_after=tokens_now(draft, state, world),
     )
     return Decided(decision, result, draft.clock_ms)

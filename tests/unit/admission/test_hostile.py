@@ -233,6 +233,22 @@ def test_the_next_record_is_served_and_memory_stays_flat() -> None:
     partition.state.check_integrity()
 
 
+def test_a_name_whose_time_is_far_ahead_leaves_like_any_other() -> None:
+    """Case ADM-01, of a broker's clock: or the name is taken until that time comes, and an opening needs its decision
+    long after it has left the log."""
+    partition = Partition()
+    state, hour_ms = partition.state, WORLD.limits.dedupe_window_ms
+    record = arrival(request(seed=-1), 0, at_ms=2**62)
+    state.apply(record, decide(record, state, WORLD, NOW_MS))
+    partition.emit()
+    for number, at_ms in enumerate((NOW_MS, NOW_MS + hour_ms // 2, NOW_MS + hour_ms + 6000), 1):
+        record = arrival(request(f"later-{number}", seed=-1), number, at_ms=at_ms)
+        state.apply(record, decide(record, state, WORLD, at_ms))
+        partition.emit()
+    assert [*state.names] == [b"alice/later-2", b"alice/later-3"]
+    assert state.cursor().oldest == 3
+
+
 def deeper(frames: int, what: Callable[[], Any]) -> Any:
     return what() if frames == 0 else deeper(frames - 1, what)
 
