@@ -1,6 +1,7 @@
 """Options by which a model is loaded, each through the pipeline engine and, where it may, the step loop."""
 
 import hashlib
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -277,3 +278,20 @@ def test_a_lora_that_its_digest_does_not_cover_is_refused(models: Path) -> None:
     config = tiny_config(models, loras=[{"name": "hidden", "digest": model_digest(models / "hidden")}])
     with pytest.raises(ModelUnavailable, match=r"not one \.safetensors file"):
         run_whole(engine(models), config, *ITEMS)
+
+
+@pytest.mark.parametrize("offload", ["none", "model"])
+def test_what_is_loaded_does_not_change_with_its_files(models: Path, tmp_path: Path, offload: str) -> None:
+    """Weights in host memory are the file itself, mapped, until somebody copies them."""
+    if offload != "none":
+        pytest.importorskip("accelerate")
+    shutil.copytree(models / "tiny-sd15", tmp_path / "tiny-sd15")
+    config = tiny_config(models, offload=offload, batching="whole")
+    unet = load(config, tmp_path, "cpu").pipe.unet
+    before = {name: tensor.clone() for name, tensor in unet.state_dict().items()}
+    for file in tmp_path.rglob("*.safetensors"):
+        size = file.stat().st_size
+        with file.open("r+b") as opened:  # as cp and rsync --inplace write over what is there
+            opened.seek(size // 2)
+            opened.write(bytes(size - size // 2))
+    assert all(torch.equal(tensor, before[name]) for name, tensor in unet.state_dict().items())
