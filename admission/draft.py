@@ -60,8 +60,8 @@ class Draft:
 
     @property
     def appended_ms(self) -> int:
-        """When the name began to be taken. A time beyond the quota clock's is not believed: the name would be kept until
-        it comes, and its decision be needed long after that has left the log."""
+        """When the name began to be taken. A time beyond the quota clock's is not believed: the name would be kept
+        until it comes, and its decision be needed long after that has left the log."""
         return min(self.arrival.appended_ms, self.clock_ms)
 
     @property
