@@ -1,8 +1,9 @@
 """Requests that join and leave at any step, beside full batches that start and end together; and their bytes."""
 
 import hashlib
+import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import count
 
 from gpu_consumer.engine.device import Device
@@ -16,34 +17,42 @@ _BATCHES = 3
 _number = count()
 
 
-def throughput(loaded: Loaded, device: Device, shape: Shape, steps: int) -> float:
-    """Pictures a second of requests of three lengths that join one by one, over those of static full batches."""
-    engine = Stepwise(device, loaded, shape)
-    static = [_request(steps) for _ in range(_BATCHES * shape.bucket)]
-    spread = (steps - steps // 4, steps, steps + steps // 4)
-    joining = [_request(spread[n % 3]) for n in range(_BATCHES * shape.bucket)]
-    drive(engine, static[: shape.bucket], shape.bucket)
-    ratios = []
-    for turn in range(_ROUNDS):
-        runs: list[tuple[str, Callable[[], object]]] = [
-            ("static", lambda: drive(engine, _again(static), shape.bucket)),
-            ("joining", lambda: drive(engine, _again(joining), 1)),
-        ]
-        seconds = {}
-        for name, run in runs if turn % 2 else reversed(runs):
-            started = time.perf_counter()
-            run()
-            device.synchronise()
-            seconds[name] = time.perf_counter() - started
-        work = sum(one.steps for one in joining) / sum(one.steps for one in static)
-        ratios.append(work * seconds["static"] / seconds["joining"])
-    return sorted(ratios)[_ROUNDS // 2]
+def lengths(bucket: int, steps: int) -> list[int]:
+    """Of three batches' worth of requests, in the order in which they join, one whenever a slot is free.
+
+    A slot gets a short one, a middle one and a long one, in one of three orders: so slots become free at six different
+    steps, none is ever empty, and all end at the step at which three full batches of `steps` would.
+    """
+    short, middle, long = steps - steps // 4, steps, steps + steps // 4
+    first = [(short, middle, long)[slot % 3] for slot in range(bucket)]
+    shorts, middles, longs = (first.count(each) for each in (short, middle, long))
+    second = [long] * shorts + [short] * middles + [middle] * longs
+    return [*first, *second, *[long] * middles, *[middle] * shorts, *[short] * longs]
+
+
+def throughput(
+    loaded: Loaded, device: Device, shape: Shape, steps: int, *, decode_buckets: Sequence[int]
+) -> dict[int, float]:
+    """By how many are decoded at once: pictures a second of requests that join, over those of static full batches.
+
+    Both have the same pictures and the same steps to make. Batches are decoded whole, as they come.
+    """
+    arms = {bucket: Stepwise(device, loaded, shape, decode_bucket=bucket) for bucket in decode_buckets}
+    static = Stepwise(device, loaded, shape)
+    ratios: dict[int, list[float]] = {bucket: [] for bucket in decode_buckets}
+    for engine in (static, *arms.values()):
+        drive(engine, [request(2) for _ in range(shape.bucket)], shape.bucket)
+    for _ in range(_ROUNDS):
+        together = _seconds(device, static, [steps] * (_BATCHES * shape.bucket), shape.bucket)
+        for bucket, engine in arms.items():
+            ratios[bucket].append(together / _seconds(device, engine, lengths(shape.bucket, steps), 1))
+    return {bucket: statistics.median(each) for bucket, each in ratios.items()}
 
 
 def same_bytes(loaded: Loaded, device: Device, shape: Shape, steps: int) -> bool:
-    """One request alone, and again joining last among neighbours of other lengths: the same latents, bit for bit."""
-    asked = _request(steps)
-    neighbours = [_request(steps + 1 + n % 3) for n in range(shape.bucket - 1)]
+    """One request alone, and again joining last among neighbours of other lengths: the same, bit for bit."""
+    asked = request(steps)
+    neighbours = [request(steps + 1 + n % 3) for n in range(shape.bucket - 1)]
     alone, crowded = Stepwise(device, loaded, shape), Stepwise(device, loaded, shape)
     first = drive(alone, [asked], shape.bucket)
     crowded.join(neighbours)
@@ -53,9 +62,12 @@ def same_bytes(loaded: Loaded, device: Device, shape: Shape, steps: int) -> bool
 
 
 def drive(engine: Stepwise, requests: Sequence[Request], together: int) -> dict[str, str]:
-    """Run until all have ended, joining where `together` slots are free; key -> SHA-256 of latents that were made."""
-    waiting = sorted(requests, key=lambda one: -one.steps)  # the longest first, as any who can choose would
-    latents = {}
+    """Run until all have ended, joining where `together` slots are free.
+
+    Key -> SHA-256 of latents and pixels, of those that have a picture.
+    """
+    waiting = list(requests)
+    digests = {}
     while waiting or not engine.idle:
         if waiting and engine.free_slots >= min(together, len(waiting)):
             joining, waiting = waiting[: engine.free_slots], waiting[engine.free_slots :]
@@ -63,15 +75,23 @@ def drive(engine: Stepwise, requests: Sequence[Request], together: int) -> dict[
             engine.hint(waiting[: engine.shape.bucket])
         for one in engine.step():
             if isinstance(one, Made):
-                latents[one.request.key] = hashlib.sha256(one.latents.cpu().contiguous().numpy().tobytes()).hexdigest()
-    return latents
+                latents = one.latents.cpu().contiguous().numpy().tobytes()
+                digests[one.request.key] = hashlib.sha256(latents + one.pixels.tobytes()).hexdigest()
+    return digests
 
 
-def _request(steps: int) -> Request:
+def request(steps: int) -> Request:
+    """Of a prompt that was never there before, so that no text is known yet."""
     number = next(_number)
     return Request(Item(str(number), f"a red circle, number {number}", "", number), "ddim", steps, 5.0)
 
 
-def _again(requests: Sequence[Request]) -> list[Request]:
-    """The same work under new keys and prompts, so that no text is known yet."""
-    return [_request(one.steps) for one in requests]
+def _seconds(device: Device, engine: Stepwise, steps: Sequence[int], together: int) -> float:
+    requests = [request(each) for each in steps]
+    device.synchronise()
+    started = time.perf_counter()
+    made = drive(engine, requests, together)
+    device.synchronise()
+    seconds = time.perf_counter() - started
+    assert len(made) == len(requests), "random weights gave something that is no picture"
+    return seconds

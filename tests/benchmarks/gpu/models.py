@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,30 +28,30 @@ class Bench:
     steps: int
 
 
-def on_cuda() -> tuple[Bench, ...]:
-    """Stable Diffusion 1.5 and SDXL in float16."""
+def real_models(device: str) -> tuple[Bench, ...]:
+    """Stable Diffusion 1.5 and SDXL in float16, on `device` as torch calls it."""
     return (
-        Bench("sd15", lambda: _loaded("sd15", _sd15), (512, 768), (1, 2, 4, 8, 16), 512, 8, 20),
-        Bench("sdxl", lambda: _loaded("sdxl", _sdxl), (1024,), (1, 2, 4), 1024, 4, 10),
+        Bench("sd15", lambda: random_model("sd15", device), (512, 768), (1, 2, 4, 8, 16), 512, 8, 20),
+        Bench("sdxl", lambda: random_model("sdxl", device), (1024,), (1, 2, 4), 1024, 4, 10),
     )
 
 
-def on_cpu(models: Path) -> tuple[Bench, ...]:
+def tiny_models(models: Path) -> tuple[Bench, ...]:
     """The tiny models of both families in float32, from the folder they were written to."""
     return tuple(
-        Bench(family, lambda family=family: fresh(models, family), (64, 128), (1, 2, 4), 128, 4, 12)  # type: ignore[misc]
-        for family in ("sd15", "sdxl")
+        Bench(family, partial(fresh, models, family), (64, 128), (1, 2, 4), 128, 4, 12) for family in ("sd15", "sdxl")
     )
 
 
-def _loaded(family: str, build: Callable[[], Any]) -> Loaded:
+def random_model(family: str, device: str) -> Loaded:
+    """Of the family's real shape, in float16. On the device "meta" it has shapes and no numbers."""
     started = time.monotonic()
     default = torch.get_default_dtype()
     torch.set_default_dtype(torch.float16)
     torch.manual_seed(0)
     try:
-        with torch.device("cuda"):
-            pipe = build()
+        with torch.device(device):
+            pipe = {"sd15": _sd15, "sdxl": _sdxl}[family]()
     finally:
         torch.set_default_dtype(default)
     pipe.set_progress_bar_config(disable=True)
