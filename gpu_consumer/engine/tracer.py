@@ -1,6 +1,7 @@
 """A trace of the next few steps, by torch's own profiler, when somebody asks for one."""
 
 import gzip
+import logging
 import tempfile
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from gpu_consumer.engine.protocol import Profiled
+
+log = logging.getLogger(__name__)
 
 
 class Tracer:
@@ -24,24 +27,49 @@ class Tracer:
             self._wanted = steps
 
     def before_step(self) -> None:
-        if self._wanted and self._profile is None:
-            activities = [ProfilerActivity.CPU]
-            if torch.cuda.is_available():
-                activities.append(ProfilerActivity.CUDA)
-            self._done = 0
-            self._profile = profile(activities=activities)
+        if not self._wanted or self._profile is not None:
+            return
+        activities = [ProfilerActivity.CPU]
+        if torch.cuda.is_available():
+            activities.append(ProfilerActivity.CUDA)
+        self._done = 0
+        self._profile = profile(activities=activities)
+        try:
             self._profile.start()
+        except Exception as error:
+            self._forget()
+            _tell("begin", error)
 
-    def after_step(self) -> Profiled | None:
-        """The trace, once the last of its steps is made. Blocks while it is written, which takes seconds."""
+    def after_step(self) -> bool:
+        """Whether the last of its steps is made: take it."""
         if self._profile is None:
-            return None
+            return False
         self._done += 1
-        if self._done < self._wanted:
+        return self._done >= self._wanted
+
+    def take(self) -> Profiled | None:
+        """The trace; blocks while it is written, which takes seconds. None where it cannot be: the log says why."""
+        running, steps = self._profile, self._wanted
+        self._forget()
+        assert running is not None, "after_step said so"
+        try:
+            return Profiled(_written(running), steps)
+        except Exception as error:
+            _tell("be written", error)
             return None
-        running, self._profile, steps, self._wanted = self._profile, None, self._wanted, 0
-        running.stop()
-        with tempfile.TemporaryDirectory(prefix="kiln-trace-") as folder:
-            path = Path(folder) / "trace.json"
-            running.export_chrome_trace(str(path))
-            return Profiled(gzip.compress(path.read_bytes(), compresslevel=5), steps)
+
+    def _forget(self) -> None:
+        self._profile, self._wanted = None, 0
+
+
+def _written(running: profile) -> bytes:
+    running.stop()
+    with tempfile.TemporaryDirectory(prefix="kiln-trace-") as folder:
+        path = Path(folder) / "trace.json"
+        running.export_chrome_trace(str(path))
+        return gzip.compress(path.read_bytes(), compresslevel=5)
+
+
+def _tell(what: str, error: Exception) -> None:
+    """A trace is for people; pictures do not fail for it."""
+    log.warning("the trace cannot %s: %s: %s", what, type(error).__name__, error)

@@ -178,8 +178,10 @@ class Server:
     def _stepped(self) -> None:
         """After each step of a session, and within it: the next one waits for this."""
         self._heart.stepped(time.monotonic() - self._since)
-        if (traced := self._tracer.after_step()) is not None:
-            self._outbox.say([traced])
+        if self._tracer.after_step():
+            self._heart.beat(self._session, loading=True)  # to write it takes long
+            if (traced := self._tracer.take()) is not None:
+                self._outbox.say([traced])
         self._beat()
         self._attend(0.0)
         if self._session is not None and self._session.fill:
