@@ -61,6 +61,14 @@ class Shares:
         self._lanes[lane].book(seconds / self._weights[lane])
         self._tenants[lane].setdefault(tenant, Account(self._floors[lane])).book(seconds)
 
+    def book_passing(self, lane: Lane, tenant: str, seconds: float, turn: Lane) -> None:
+        """The same where it is the turn of another, in lane `turn`. It sets its own lane behind that one, and no
+        further: else what passes would use up the turns of all in its lane who cannot pass.
+        """
+        behind = max(0.0, self.lane(turn) - self.lane(lane))
+        self._lanes[lane].book(min(seconds / self._weights[lane], behind))
+        self._tenants[lane].setdefault(tenant, Account(self._floors[lane])).book(seconds)
+
     def turn(self, lane: Lane, tenant: str) -> None:
         """It is about to be booked for whose turn it is: nobody starts below that any more."""
         self._lane_floor = max(self._lane_floor, self.lane(lane))
@@ -86,7 +94,7 @@ class Entry:
 
 
 E = TypeVar("E", bound=Entry)
-Turn = tuple[float, int, float, str, float, int]
+Turn = tuple[float, int, float, float, int]
 
 
 class FairQueue(Generic[E]):
@@ -135,8 +143,8 @@ class FairQueue(Generic[E]):
         """Sorts entries of several queues by their turns."""
         shares = self._shares
         return (
-            shares.lane(entry.lane), LANES.index(entry.lane), shares.tenant(entry.lane, entry.tenant), entry.tenant,
-            entry.deadline, entry.number,
+            shares.lane(entry.lane), LANES.index(entry.lane), shares.tenant(entry.lane, entry.tenant), entry.deadline,
+            entry.number,
         )  # fmt: skip
 
 
@@ -147,7 +155,7 @@ class _LaneQueue(Generic[E]):
         self._lane = lane
         self._shares = shares
         self._lines: dict[str, list[tuple[float, int, E]]] = {}
-        self._order: list[tuple[float, str]] = []  # service as it was, tenant; each tenant of `_lines` once
+        self._order: list[tuple[float, int, str]] = []  # service as it was, arrival, tenant; each of `_lines` once
         self._size = 0
 
     def add(self, entry: E, members: set[int]) -> None:
@@ -156,14 +164,15 @@ class _LaneQueue(Generic[E]):
         line = self._lines.get(entry.tenant)
         if line is None:
             line = self._lines[entry.tenant] = []
-            heapq.heappush(self._order, (self._shares.tenant(self._lane, entry.tenant), entry.tenant))
+            # Of those served alike who came first: an endless row of newcomers, who all start there, passes nobody.
+            heapq.heappush(self._order, (self._shares.tenant(self._lane, entry.tenant), entry.number, entry.tenant))
         heapq.heappush(line, (entry.deadline, entry.number, entry))
         self._size += 1
 
     def first(self, members: set[int]) -> E | None:
         order, lines = self._order, self._lines
         while order:
-            was, tenant = order[0]
+            was, arrival, tenant = order[0]
             line = lines[tenant]
             while line and line[0][1] not in members:
                 heapq.heappop(line)
@@ -172,7 +181,7 @@ class _LaneQueue(Generic[E]):
                 heapq.heappop(order)
                 del lines[tenant]
             elif was < (served := self._shares.tenant(self._lane, tenant)):
-                heapq.heapreplace(order, (served, tenant))
+                heapq.heapreplace(order, (served, arrival, tenant))
             else:
                 return line[0][2]
         return None
@@ -182,6 +191,6 @@ class _LaneQueue(Generic[E]):
         self._lines = {tenant: line for tenant, line in lines.items() if line}
         for line in self._lines.values():
             heapq.heapify(line)
-        self._order = [(self._shares.tenant(self._lane, tenant), tenant) for tenant in self._lines]
+        self._order = [(was, arrival, tenant) for was, arrival, tenant in self._order if tenant in self._lines]
         heapq.heapify(self._order)
         self._size = sum(map(len, self._lines.values()))

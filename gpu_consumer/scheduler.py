@@ -128,8 +128,8 @@ class Scheduler:
         self._held: set[str] = set()
         self._number = 0
         self._current: str | None = None  # the group that was chosen last
-        self._began = 0.0  # when it was chosen first
-        self._passed = 0  # units that went since, for being of it, while it was another's turn
+        self._began = 0.0  # when a group was last chosen that was not, if it was its turn or it passed as the first
+        self._passed = 0  # units that went since, while it was another's turn
         self.counts: Counter[str] = Counter()
 
     def __len__(self) -> int:
@@ -178,10 +178,12 @@ class Scheduler:
         if group is None or size < 1:
             return None
         self._shares.turn(entry.lane, entry.tenant)
-        if group.key != self._current:
-            self._current, self._began, self._passed = group.key, now, 0
         waited = now - group.first_arrival()
         units = self._take_from(group, size, now)
+        # Groups that pass one after the other share what the one they pass grants: it would wait for ever else.
+        if group.key != self._current and (group is turn or not self._passed):
+            self._began = now
+        self._current = group.key
         self._passed = 0 if group is turn else self._passed + len(units)
         return Chosen(units, waited)
 
@@ -261,8 +263,13 @@ class Scheduler:
     def _take_from(self, group: _Group, size: int, now: float) -> tuple[Unit, ...]:
         units: list[Unit] = []
         while len(units) < size and (entry := group.queue.first()) is not None:
+            turn = self._ready.first()
+            assert turn is not None, "what is chosen may go"
+            if turn.lane == entry.lane and turn.unit.group == group.key:
+                self._shares.book(entry.lane, entry.tenant, entry.unit.seconds)
+            else:
+                self._shares.book_passing(entry.lane, entry.tenant, entry.unit.seconds, turn.lane)
             self._remove(entry)
-            self._shares.book(entry.lane, entry.tenant, entry.unit.seconds)
             units.append(entry.unit)
         self.counts["taken"] += len(units)
         if group.entries and group.ready and group.goes_at(self._wait) > now:  # fewer than a bucket are left

@@ -12,7 +12,7 @@ from schemas.request import LANES
 WAIT_SECONDS = 3.0
 AFFINITY_SECONDS = 5.0
 LOOK_AHEAD = 6
-BUCKETS = {"red": 1, "green": 2, "blue": 4, "whole": 3}
+BUCKETS = {"red": 1, "green": 2, "blue": 4, "pink": 2, "whole": 3}
 TENANTS = ("ann", "bob", "eve")
 
 
@@ -138,13 +138,18 @@ TestScheduler = Machine.TestCase
 
 
 class Play:
-    """An engine of one second a picture whose slots never run out of newer work, from any others than `mine`."""
+    """An engine of one second a picture whose slots never run out of newer work, from any others than `mine`.
 
-    def __init__(self, arrivals: list[dict[str, Any]]) -> None:
+    `loads`: a model that ran is loaded, in place of the one before; else one model is preferred for ever.
+    """
+
+    def __init__(self, arrivals: list[dict[str, Any]], *, loads: bool = True) -> None:
         self.scheduler = make()
         self.arrivals = arrivals
         self.now = 0.0
         self.count = 0
+        self.loads = loads
+        self.models = ("m0",)
         self.running: list[Unit] = []
         self.taken: list[Unit] = []
 
@@ -155,10 +160,10 @@ class Play:
 
     def room(self) -> Room:
         if not self.running:
-            return Room(models=("m0",))
+            return Room(models=self.models)
         kind = self.running[0].kind
         joins = self.running[0].joins and not self.running[0].alone
-        return Room(kind, BUCKETS[kind] - len(self.running) if joins else 0, ("m0",), idle=False)
+        return Room(kind, BUCKETS[kind] - len(self.running) if joins else 0, self.models, idle=False)
 
     def step(self) -> None:
         """As many arrive as there are slots; what runs whole or alone ends together, the others one by one."""
@@ -166,6 +171,8 @@ class Play:
         while (chosen := self.scheduler.take(self.now, self.room())) is not None:
             self.running += chosen.units
             self.taken += chosen.units
+            if self.loads:
+                self.models = (chosen.units[0].model,)
         if self.running and self.running[0].joins:
             self.running.pop(0)
         else:
@@ -191,11 +198,12 @@ others = st.fixed_dictionaries(
     kind=st.sampled_from(sorted(BUCKETS)),
     alone=st.booleans(),
     before=st.integers(0, 30),
+    loads=st.booleans(),
 )
 def test_nobody_starves_whatever_arrives(
-    arrivals: list[dict[str, Any]], lane: str, kind: str, alone: bool, before: int
+    arrivals: list[dict[str, Any]], lane: str, kind: str, alone: bool, before: int, loads: bool
 ) -> None:
-    play = Play(arrivals)
+    play = Play(arrivals, loads=loads)
     for _ in range(before):
         play.step()
     play.scheduler.add(unit("mine", lane=lane, kind=kind, tenant="zoe", alone=alone), play.now)

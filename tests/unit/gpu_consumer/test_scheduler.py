@@ -279,6 +279,42 @@ def test_no_more_than_so_many_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     assert jobs(scheduler, 0.0) == ["waits"]
 
 
+def test_kinds_of_a_loaded_model_do_not_pass_by_turns_for_ever() -> None:
+    scheduler = Scheduler(0.0, affinity_wait_seconds=5.0)
+    scheduler.add(unit("waits", kind="cold", tenant="new", deadline=1.0), 0.0)
+    scheduler.served("blue", "standard", 1e6)
+    passed = 0
+    for n in range(20):
+        scheduler.add(unit(f"j{n}", kind=("red", "green")[n % 2], model="hot"), float(n))
+        if jobs(scheduler, float(n), Room(models=("hot",))) == ["waits"]:
+            break
+        passed += 1
+    assert passed == 5
+
+
+def test_what_passes_does_not_use_up_the_turns_of_its_lane() -> None:
+    scheduler = Scheduler(0.0, affinity_wait_seconds=3.0)
+    for n in range(100):
+        scheduler.add(unit(f"urgent{n}", kind="cold", bucket=1, lane="interactive"), 0.0)
+        scheduler.add(unit(f"many{n}", lane="bulk", tenant="many"), 0.0)
+    scheduler.add(unit("one", lane="bulk", kind="colder", tenant="one"), 0.0)
+    drain(scheduler, 1)  # of each lane one
+    drain(scheduler, 1)
+    began = 0.0
+    while (taken := jobs(scheduler, began, Room(models=("model of red",)))) != ["one"]:
+        assert taken is not None
+        began += 1.0
+        assert began < 17 * 4 + 2, "16 turns of the other lane, each after its wait"
+
+
+def test_newcomers_without_end_do_not_pass_one_who_was_served_no_more() -> None:
+    scheduler = Scheduler(0.0)
+    scheduler.add(unit("waits", tenant="zoe"), 0.0)
+    for n in range(3):
+        scheduler.add(unit(f"new{n}", tenant=f"bob{n}"), 0.0)
+    assert [each.job for each in drain(scheduler, 4)] == ["waits", "new0", "new1", "new2"]
+
+
 def test_while_it_is_the_turn_of_what_runs_nothing_keeps_it_from_joining() -> None:
     scheduler = Scheduler(0.0, affinity_wait_seconds=1.0)
     scheduler.add(unit("bulk", kind="green", lane="bulk"), 0.0)
