@@ -52,12 +52,20 @@ class Absorber:
     def lose(self, flight: Flight) -> None:
         """It is in the engine no more, and did not end."""
         self._inside.remove(flight)
-        self.refund(flight)
+        self._refund(flight)
         if self._backlog.runs(flight.job):
             flight.job.running -= 1
             flight.job.left = True
 
-    def refund(self, flight: Flight) -> None:
+    def lose_all(self) -> list[Flight]:
+        """The engine is gone, with all that was in it."""
+        self._gauges.end(self._clock.steady())
+        flights = self._inside.clear()
+        for flight in flights:
+            self._refund(flight)
+        return flights
+
+    def _refund(self, flight: Flight) -> None:
         self._backlog.scheduler.served(flight.unit.tenant, flight.unit.lane, -flight.unit.seconds)
 
     def _known(self, keys: Sequence[str]) -> list[Flight]:

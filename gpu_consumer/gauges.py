@@ -13,11 +13,8 @@ class PulseGauges:
         self._at = 0.0
 
     def take(self, pulse: Pulse, now: float) -> None:
+        self._count_slots(now)
         last, metrics = self._last, self._metrics
-        if last is not None and last.slots:
-            seconds = max(0.0, now - self._at)
-            metrics.count("slot_seconds_total", seconds * last.fill, state="filled")
-            metrics.count("slot_seconds_total", seconds * max(0, last.slots - last.fill), state="empty")
         if last is not None and (loaded := set(pulse.models) - set(last.models)):
             metrics.count("model_loads_total", len(loaded))
         before = last.steps if last is not None and last.steps <= pulse.steps else 0  # an engine of its own counts anew
@@ -32,3 +29,15 @@ class PulseGauges:
         fragmented = 1 - memory.allocated / memory.reserved if memory.reserved else 0.0
         metrics.set("memory_fragmentation_ratio", max(0.0, fragmented))
         self._last, self._at = pulse, now
+
+    def end(self, now: float) -> None:
+        """The engine is gone: what it said last does not hold until the next one speaks, which may be minutes."""
+        self._count_slots(now)
+        self._last = None
+
+    def _count_slots(self, now: float) -> None:
+        if self._last is None:
+            return
+        seconds, slots, fill = max(0.0, now - self._at), self._last.slots, self._last.fill
+        self._metrics.count("slot_seconds_total", seconds * fill, state="filled")
+        self._metrics.count("slot_seconds_total", seconds * max(0, slots - fill), state="empty")

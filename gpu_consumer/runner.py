@@ -97,8 +97,10 @@ class Runner:
 
     async def _step(self) -> None:
         await self._wait()
+        assert self._listening is not None
+        dead = self._listening.done()  # looked at first: what was said before is then all there
         await self._absorb()
-        if self._listening is not None and self._listening.done():
+        if dead:
             await self._engine_died(self._listening.result())
             return
         for job in self._inside.late(self._clock.steady()):
@@ -109,7 +111,6 @@ class Runner:
             await self._recall()
             await self._dispatcher.send(stopping=self._stopping)
         except EngineDied:
-            assert self._listening is not None
             await asyncio.wait({self._listening})  # which says who had joined, after all that happened before
             self._changed.set()
             return
@@ -176,12 +177,10 @@ class Runner:
         """Charge what had a slot, before anything else can happen to this process; then start again."""
         self._listening = None
         await self._dispatcher.abandon()
-        flights = self._inside.clear()
+        flights = self._absorber.lose_all()
         _LOG.error("the engine died with %d pictures: %s", len(flights), death)
         jobs = [job for job in dict.fromkeys(flight.job for flight in flights) if self._backlog.runs(job)]
         guilty = {flight.job for flight in flights if flight.sent and flight.key in death.joined}
-        for flight in flights:
-            self._absorber.refund(flight)
         for job in jobs:
             job.running = 0
         await self._claims.died(jobs, guilty)

@@ -12,10 +12,13 @@ def test_batch_fill_is_weighted_by_time() -> None:
     gauges.take(Pulse("step", "red", slots=4, fill=4, steps=10, models=("m",)), now=1.0)
     gauges.take(Pulse("step", "red", slots=4, fill=1, steps=15, step_seconds=0.2, models=("m", "n")), now=4.0)
     gauges.take(Pulse("nothing", steps=16, models=("m", "n")), now=5.0)
-    gauges.take(Pulse("nothing", steps=2, models=("m",)), now=9.0)  # another engine
-    assert value("kiln_gpu_slot_seconds_total", {"state": "filled"}) == 3.0 * 4 + 1.0 * 1
+    gauges.end(now=6.0)
+    gauges.take(Pulse("step", "red", slots=4, fill=4, steps=20, models=("m",)), now=90.0)  # another engine
+    gauges.end(now=91.0)
+    gauges.take(Pulse("nothing", models=("m",)), now=200.0)
+    assert value("kiln_gpu_slot_seconds_total", {"state": "filled"}) == 3.0 * 4 + 1.0 * 1 + 1.0 * 4
     assert value("kiln_gpu_slot_seconds_total", {"state": "empty"}) == 1.0 * 3
-    assert value("kiln_gpu_steps_total") == 16 + 2
+    assert value("kiln_gpu_steps_total") == 16 + 20
     assert value("kiln_gpu_step_seconds") == 0.2
     assert value("kiln_gpu_model_loads_total") == 1
 

@@ -310,3 +310,22 @@ async def test_a_drain_ends_what_has_a_slot_and_hands_back_the_rest(bench: Bench
     await bench.until(lambda: len(bench.results()) == 4)
     assert sum(map(len, bench.engine.runs)) == 4
     assert len(bench.backlog.scheduler) == 8
+
+
+async def test_slots_of_an_engine_that_died_are_not_counted_until_the_next_one_speaks(bench: Bench) -> None:
+    bench.engine.gate.clear()
+    bench.take(work_item("job"))
+    await bench.until(lambda: bench.engine.runs)
+    start = bench.engine.start
+
+    async def slow() -> Ready:
+        bench.clock.seconds += 600
+        return await start()
+
+    bench.engine.start = slow  # type: ignore[method-assign]
+    bench.clock.seconds += 1
+    bench.engine.die()
+    await bench.until(lambda: len(bench.engine.runs) == 2)
+    assert bench.value("slot_seconds_total", state="filled") == pytest.approx(1.0)
+    bench.engine.gate.set()
+    await bench.idle()

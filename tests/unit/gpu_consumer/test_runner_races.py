@@ -1,5 +1,6 @@
 """What happens to a job while the runner waits for a transaction or the engine: each job still ends once."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from gpu_consumer.ledger import Mark
 from streams.kafka.errors import LeaseVoid
 from tests.unit.gpu_consumer.bench import Bench
-from tests.unit.gpu_consumer.work import EPOCH, work_item
+from tests.unit.gpu_consumer.work import EPOCH, config, work_item
 
 
 @pytest.fixture
@@ -150,3 +151,33 @@ async def test_pictures_that_killed_an_engine_run_one_by_one_until_all_are_made(
     assert found["suspect"].attempt == 2
     suspects = [run for run in bench.engine.seen if "a suspect" in run]
     assert [len(run) for run in suspects] == [1] * 5
+
+
+async def test_what_an_engine_said_before_it_died_is_heard_even_if_that_is_late(bench: Bench) -> None:
+    bench.engine.gate.clear()
+    (made,) = bench.take(work_item("made"))
+    await bench.until(lambda: bench.engine.runs)
+    write = bench.index.write
+
+    async def during(changes: Any) -> None:
+        bench.index.write = write  # type: ignore[method-assign]
+        bench.engine.gate.set()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        bench.engine.die()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        await write(changes)
+
+    submit = bench.engine.submit
+
+    async def refused(batch: Any) -> None:
+        bench.index.write = during  # type: ignore[method-assign]
+        await submit(batch)
+
+    bench.engine.missing = {"gone"}
+    bench.engine.submit = refused  # type: ignore[method-assign]
+    bench.take(work_item("refused", config=config(model={"name": "gone", "digest": "sha256:" + "1" * 64})), offset=1)
+    await bench.until(bench.results)
+    assert bench.engine.runs_of(made.id) == 1
+    assert bench.results()["made"].attempt == 1
