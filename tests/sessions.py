@@ -1,5 +1,6 @@
 """Sessions over tiny models in this process, for tests, on a device that fails where it is told to."""
 
+import time
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -45,9 +46,11 @@ class Failing(Crowded):
         self.stage = "denoise"
         self.most = 1000
         self.poison: Collection[str] = ()
+        self.seconds = 0.0  # that go by until it fails
 
     def run(self, stage: str, keys: Sequence[str], work: Callable[[], T]) -> T:
         if stage == self.stage and (len(keys) > self.most or set(keys) & set(self.poison)):
+            time.sleep(self.seconds)
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
         return super().run(stage, keys, work)
 

@@ -24,10 +24,16 @@ class Account:
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Add the seconds of the block to `name`, a failed block's too; waits for the device, whose work is lazy."""
+        with self.host_stage(name):
+            yield
+            self.device.synchronise()
+
+    @contextlib.contextmanager
+    def host_stage(self, name: str) -> Iterator[None]:
+        """The same without waiting: of the host, which runs a little ahead of the device. Right in sum."""
         self._running = (name, time.monotonic())
         try:
             yield
-            self.device.synchronise()
         finally:
             self.lap()
             self._running = None

@@ -33,6 +33,14 @@ class Deserted(BaseException):
     """All of the batch have left: it ends here. No Exception, for it is no fault, and nobody may take it for one."""
 
 
+class _Misstep(BaseException):
+    """`on_step` failed, and not the batch. No Exception, so that nobody takes it for a fault of an item."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 @dataclass(slots=True)
 class Run:
     """One batch on its way. `on_step` is called after each of its steps, and `gone` names who has left meanwhile."""
@@ -69,7 +77,8 @@ class PipelineEngine:
         What it costs goes to `account`, whose bucket is lowered where memory runs out. Who is `gone` after a step is
         left out; if nobody stays, the run ends there.
 
-        Raises ModelUnavailable, where nothing ran, and faults.Sticky, after which this process makes no more pictures.
+        Raises ModelUnavailable, where nothing ran, what `on_step` raises, and faults.Sticky, after which this process
+        makes no more pictures.
         """
         if not self._busy.acquire(blocking=False):
             raise RuntimeError("the engine is running a batch; it runs one at a time")
@@ -80,6 +89,8 @@ class PipelineEngine:
                 account.add("load", load_seconds)
             assert 1 <= len(items) <= account.bucket, f"{len(items)} items in a bucket of {account.bucket}"
             return self._make(Run(config, loaded, account, on_step, gone), items, account.bucket)
+        except _Misstep as misstep:
+            raise misstep.error from None
         finally:
             self._busy.release()
 
@@ -116,7 +127,10 @@ class PipelineEngine:
 
     def _generate(self, run: Run, items: Sequence[Item], bucket: int) -> Results:
         def stepped() -> None:
-            run.on_step()
+            try:
+                run.on_step()
+            except Exception as error:
+                raise _Misstep(error) from error
             if not run.staying(items):
                 raise Deserted
 

@@ -1,6 +1,8 @@
 """Those who are here: in a slot, or waiting for their picture; what each of them costs, and how it ends."""
 
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,7 +99,13 @@ class Lives:
         self._slots.end(life.key, how)
 
 
-def charge(lives: Sequence[Life], stage: str, seconds: float) -> None:
-    """Each pays the same part of `seconds`."""
-    for life in lives:
-        life.request.bill.charge(stage, seconds / len(lives))
+@contextmanager
+def charged(lives: Sequence[Life], stage: str) -> Iterator[None]:
+    """Each pays the same part of the seconds of the block, a failed block's too."""
+    started = time.monotonic()
+    try:
+        yield
+    finally:
+        seconds = time.monotonic() - started
+        for life in lives:
+            life.request.bill.charge(stage, seconds / len(lives))

@@ -1,6 +1,5 @@
 """The step loop: one padded batch of requests that join and leave at any step."""
 
-import time
 from collections.abc import Iterable, Sequence
 
 import torch
@@ -12,7 +11,7 @@ from gpu_consumer.engine.stepwise.batch import Batch
 from gpu_consumer.engine.stepwise.decoder import decode
 from gpu_consumer.engine.stepwise.families import STEP_FAMILIES
 from gpu_consumer.engine.stepwise.families.base import Rows
-from gpu_consumer.engine.stepwise.lives import Life, Lives, charge
+from gpu_consumer.engine.stepwise.lives import Life, Lives, charged
 from gpu_consumer.engine.stepwise.request import Ended, Request, Shape
 from gpu_consumer.engine.stepwise.samplers import Sampler, Schedulers
 from gpu_consumer.engine.stepwise.texts import Texts
@@ -145,9 +144,8 @@ class Stepwise:
                 wanted.setdefault(text, []).append(life.key)
         if self._texts.missing(wanted):
             self._settle()
-        started = time.monotonic()
-        rows, failed = self._texts.get(wanted, self._account)
-        charge(deaf, "text", time.monotonic() - started)
+        with charged(deaf, "text"):
+            rows, failed = self._texts.get(wanted, self._account)
         for life in deaf:
             found = next((failed[text] for text in _texts(life.request) if text in failed), None)
             if found is None:
@@ -171,15 +169,12 @@ class Stepwise:
         running = self._lives.running()
         if not running:
             return
-        started = time.monotonic()
         self.steps += 1
-        noises = self._predict(running)
-        for life in running:
-            if life.slot in noises:
-                self._advance(life, noises[life.slot])
-        seconds = time.monotonic() - started  # of the host, which runs a little ahead of the device: right in sum
-        self._account.add("denoise", seconds)
-        charge(running, "denoise", seconds)
+        with charged(running, "denoise"), self._account.host_stage("denoise"):
+            noises = self._predict(running)
+            for life in running:
+                if life.slot in noises:
+                    self._advance(life, noises[life.slot])
         for life in running:
             life.request.bill.stepped(len(running))
 
@@ -217,10 +212,9 @@ class Stepwise:
                 return
             batch, drawn = drawn[: self._decode_bucket], drawn[self._decode_bucket :]
             self._settle()
-            started = time.monotonic()
             latents = {life.key: life.sampler.latents for life in batch if life.sampler is not None}
-            results = decode(self._loaded, latents, self._decode_bucket, self._account)
-            charge(batch, "decode", time.monotonic() - started)
+            with charged(batch, "decode"):
+                results = decode(self._loaded, latents, self._decode_bucket, self._account)
             for life in batch:
                 result = results[life.key]
                 if isinstance(result, Trouble):

@@ -200,6 +200,26 @@ def test_memory_that_a_neighbour_took_is_nobodys_fault(models: Path, config: Gen
     assert sorted(pictures(finish(session, wanted(config, *ITEMS)))) == list("abcd")
 
 
+@pytest.mark.parametrize("stage", ["text", "denoise", "decode"])
+def test_tries_that_failed_are_paid_for_too(models: Path, config: GenerationConfig, stage: str) -> None:
+    device = Failing()
+    session = Place(models, device).open(config)
+    device.stage, device.most, device.seconds = stage, 2, 0.5
+    shares = [one.share for one in ends(finish(session, wanted(config, *ITEMS))).values()]
+    assert sum(share.timings[stage] for share in shares) > device.seconds
+    assert sum(share.gpu_seconds for share in shares) > device.seconds
+
+
+def test_what_fails_beside_the_batch_is_no_fault_of_it(models: Path, config: GenerationConfig) -> None:
+    def on_step() -> None:
+        raise ValueError("our own")
+
+    session = Place(models).open(config, on_step)
+    session.join(wanted(config, *ITEMS))
+    with pytest.raises(ValueError, match="our own"):
+        session.step()
+
+
 def test_what_could_never_fit_is_found_out_and_said_of_the_item(models: Path, config: GenerationConfig) -> None:
     dear = config.model_copy(update={"price": config.price.model_copy(update={"vram_bytes": 1 << 40})})
     (end,) = ends(finish(Place(models).open(dear), wanted(dear, ITEMS[0]))).values()
