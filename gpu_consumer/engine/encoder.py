@@ -26,19 +26,22 @@ class Encoder:
     def __init__(self, say: Callable[[Sequence[Event]], None]) -> None:
         self._say = say
         self._waiting: queue.Queue[Decoded | None] = queue.Queue(WAITING_MAX)
+        self._used = False
         self._thread = threading.Thread(target=self._work, name="encoder", daemon=True)
         self._thread.start()
 
     def put(self, decoded: Decoded, meanwhile: Callable[[], None] = lambda: None) -> None:
         """Blocks while WAITING_MAX of them wait, and calls `meanwhile` four times a second: a video takes its time."""
+        self._used = True
         self._give(decoded, meanwhile)
 
     def close(self, meanwhile: Callable[[], None] = lambda: None) -> None:
-        """Blocks until all that was put in is said."""
+        """Blocks until all that was put in is said; calls `meanwhile` as put does, if anything ever was."""
         self._give(None, meanwhile)
         while self._thread.is_alive():
             self._thread.join(_LOOK_SECONDS)
-            meanwhile()
+            if self._used:
+                meanwhile()
 
     def _give(self, what: Decoded | None, meanwhile: Callable[[], None]) -> None:
         while True:

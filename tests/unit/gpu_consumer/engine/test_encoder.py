@@ -64,6 +64,13 @@ def test_whoever_waits_for_the_encoder_gives_signs_of_life() -> None:
     assert looks >= 6
 
 
+def test_an_encoder_that_was_never_needed_gives_none() -> None:
+    """The first word of an engine that does not start is why, and no sign of life."""
+    looks: list[None] = []
+    Encoder(lambda _: None).close(lambda: looks.append(None))
+    assert not looks
+
+
 BROKEN = """
 import threading
 from gpu_consumer.engine.encoder import Encoder
