@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 _ITEM_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
-_FLOATS = {"F64", "F32", "F16", "BF16"}
+_FLOATS = {"F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2"}
 _FIXED_BYTES = {"I64": 8, "U64": 8, "I32": 4, "U32": 4, "I16": 2, "U16": 2}
 # A folder may hold the same weights again as a variant (model.fp16.safetensors), which is not loaded.
 _LOADED = re.compile(r"^(diffusion_pytorch_)?model(-\d+-of-\d+)?\.safetensors$")

@@ -36,6 +36,11 @@ def test_floats_take_what_they_are_loaded_as(folder: Path, dtype: str, expected:
     assert weights_bytes(folder, dtype) == expected
 
 
+def test_floats_of_one_byte_are_loaded_as_the_others(folder: Path) -> None:
+    write(folder / "unet" / "diffusion_pytorch_model.safetensors", {"weight": ("F8_E4M3", [10, 20])})
+    assert weights_bytes(folder, "float16") == 2 * 207
+
+
 def test_what_is_not_loaded_does_not_count(folder: Path) -> None:
     write(folder / "unet" / "diffusion_pytorch_model.fp16.safetensors", PARTS["unet"])
     write(folder / "safety_checker" / "model.safetensors", PARTS["unet"])
