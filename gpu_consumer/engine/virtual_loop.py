@@ -101,13 +101,13 @@ class VirtualLoop:
             )
         return Pulse(
             "step",
-            session.config.kind,
-            session.bucket,
-            session.bucket - session.slots.free,
-            self.steps,
-            self._device.step_seconds(session.bucket),
-            self._memory.models,
-            reading,
+            kind=session.config.kind,
+            slots=session.bucket,
+            fill=session.bucket - session.slots.free,
+            steps=self.steps,
+            step_seconds=self._device.step_seconds(session.bucket),
+            models=self._memory.models,
+            memory=reading,
         )
 
     def _say(self, *last: Event) -> list[Event]:
