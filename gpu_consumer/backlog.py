@@ -186,7 +186,11 @@ class Backlog:
         if job.phase != "held":
             self._pictures[job.lane] -= job.images
         self.changed()
-        return [each for each in self._parked.pop(job.id, ()) if not each.index.void]
+        parked = [each for each in self._parked.pop(job.id, ()) if not each.index.void]
+        for each in parked:
+            if each.record == job.record:  # its index was lost, and opened again by us, while it ran
+                each.pictures, each.run, each.started = job.pictures, job.run, job.started
+        return parked
 
     def queue(self, job: Job, now: float) -> None:
         """Let the pictures that are missing run."""

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from schemas.topics import Catalogue
+from streams.kafka.errors import LeaseVoid
 from streams.kafka.settings import KafkaSettings
 from tests.integration.gpu_pool import GpuPool, config, eventually, ledger_of, work_item
 from tests.scripted import ScriptedEngine
@@ -16,15 +17,22 @@ def pool(kafka: KafkaSettings, catalogue: Catalogue, tmp_path: Path) -> GpuPool:
     return GpuPool(kafka, catalogue, tmp_path / "store")
 
 
-async def test_a_cancel_ends_what_runs_and_what_waits_and_nothing_else(pool: GpuPool) -> None:
+@pytest.mark.parametrize("reopened", [False, True], ids=["", "in an index that was lost and opened again"])
+async def test_a_cancel_ends_what_runs_and_what_waits_and_nothing_else(pool: GpuPool, reopened: bool) -> None:
     engine = ScriptedEngine()
     engine.gate.clear()
     running, other = work_item("running", images=2), work_item("other")
     waiting = work_item("waiting", config=config(name="b", bucket=2), images=3)
-    await pool.produce([running, other, waiting], partition=0)
+    await pool.produce([running, other], partition=0)
     async with pool.consumer(engine, affinity_wait_seconds=600) as consumer:
         await eventually(lambda: sum(map(len, engine.runs)) == 3, "two jobs run")
+        await pool.produce([waiting], partition=0)  # later: jobs are looked up side by side, and queued as that ends
         await eventually(lambda: consumer.consumer._backlog.count("queued") == 3, "all are taken")
+        if reopened:
+            owner = consumer.consumer._owner
+            owner.void(next(index for index in owner.open if index.number == 0), LeaseVoid("in doubt"))
+            await eventually(lambda: consumer.consumer._backlog.count("queued") == 2, "what waited is forgotten")
+            await eventually(lambda: consumer.consumer._backlog.count("queued") == 3, "and taken anew")
         await pool.cancel(running, waiting)
         found = {result.request_id: result for result in await pool.wait_for_results(2)}
         assert {result.status for result in found.values()} == {"cancelled"}

@@ -11,7 +11,7 @@ import pytest
 from gpu_consumer.ledger import Mark
 from streams.kafka.errors import LeaseVoid
 from tests.unit.gpu_consumer.bench import Bench
-from tests.unit.gpu_consumer.work import EPOCH, config, work_item
+from tests.unit.gpu_consumer.work import EPOCH, FakeIndex, config, work_item
 
 
 @pytest.fixture
@@ -181,3 +181,38 @@ async def test_what_an_engine_said_before_it_died_is_heard_even_if_that_is_late(
     await bench.until(bench.results)
     assert bench.engine.runs_of(made.id) == 1
     assert bench.results()["made"].attempt == 1
+
+
+# An index that is lost, and opened again by this very process.
+
+
+async def test_a_job_that_is_taken_anew_while_it_runs_knows_what_it_cost(bench: Bench) -> None:
+    bench.engine.gate.clear()
+    item = work_item("running", images=2)
+    bench.take(item)
+    await bench.until(lambda: sum(map(len, bench.engine.runs)) == 2)
+    bench.lose(bench.index)
+    bench.index = FakeIndex()
+    bench.take(item)
+    (named,) = bench.backlog.named(b"blue/running")
+    bench.cancelled.add(named.name)
+    bench.settler.cancel(named)
+    await bench.until(bench.results)
+    result = bench.results()["running"]
+    assert (result.status, result.message) == ("cancelled", "cancelled while it ran")
+    assert result.gpu_seconds == pytest.approx(0.25)
+
+
+async def test_a_job_that_is_taken_anew_while_it_runs_keeps_the_pictures_it_has(bench: Bench) -> None:
+    bench.engine.gate.clear()
+    item = work_item("many", images=9)
+    bench.take(item)
+    await bench.until(lambda: sum(map(len, bench.engine.runs)) == 4)
+    bench.lose(bench.index)
+    bench.index = FakeIndex()
+    (anew,) = bench.take(item)
+    bench.engine.gate.set()
+    await bench.until(bench.results)
+    await bench.idle()
+    assert len(bench.results()["many"].artifacts) == 9
+    assert bench.engine.runs_of(anew.id) == 9, "none was made twice"
