@@ -236,6 +236,14 @@ class GenerationConfig(BaseModel):
         return f"{self.name}@{self.version}"
 
 
+def _named(body: dict[str, Any], name: Any, number: Any) -> dict[str, Any]:
+    names = {"name": name, "version": number}
+    for field, value in names.items():
+        if str(body.get(field, value)) != str(value):
+            raise ValueError(f"version {number} calls itself {field} {body[field]}; leave that out")
+    return body | names
+
+
 class ConfigFile(BaseModel):
     """One YAML file: every version of one configuration, and the channels that point to them."""
 
@@ -250,8 +258,10 @@ class ConfigFile(BaseModel):
     @classmethod
     def _name_the_versions(cls, data: Any) -> Any:
         if isinstance(data, dict) and isinstance(data.get("versions"), dict):
+            if len({str(number) for number in data["versions"]}) < len(data["versions"]):
+                raise ValueError("a version stands twice, once as a number and once as text; keep one")
             versions = {
-                number: {**body, "name": data.get("name"), "version": number} if isinstance(body, dict) else body
+                number: _named(body, data.get("name"), number) if isinstance(body, dict) else body
                 for number, body in data["versions"].items()
             }
             return {**data, "versions": versions}

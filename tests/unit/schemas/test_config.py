@@ -165,3 +165,17 @@ def test_a_file_names_its_versions_and_its_channels_must_exist() -> None:
     assert [each.label for each in file.versions.values()] == ["sketch@1", "sketch@2"]
     with pytest.raises(ValidationError, match="points to version 3"):
         ConfigFile.model_validate({"name": "sketch", "channels": {"stable": 3}, "versions": {1: version}})
+
+
+@pytest.mark.parametrize(
+    ("versions", "problem"),
+    [
+        ({1: BODY | {"version": 2}}, "version 1 calls itself version 2"),
+        ({1: BODY | {"name": "poster"}}, "version 1 calls itself name poster"),
+        ({1: BODY, "1": BODY | {"steps": 9}}, "a version stands twice"),
+    ],
+)
+def test_a_version_that_is_two_is_refused(versions: dict[Any, Any], problem: str) -> None:
+    """Whoever reads the file would take it for the one, and we for the other."""
+    with pytest.raises(ValidationError, match=problem):
+        ConfigFile.model_validate({"name": "sketch", "channels": {"stable": 1}, "versions": versions})
