@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -26,7 +27,7 @@ class Outcomes:
         self._settings = settings
         self._metrics = metrics
         self._threads = ThreadPoolExecutor(settings.store_threads, "store")
-        self._calls: set[Future[Any]] = set()
+        self._calls: dict[Future[Any], float] = {}  # and since when
         self.waiting_for: str | None = None
         self.on_answer: Callable[[], None] = lambda: None  # called when the store answers again
 
@@ -34,6 +35,14 @@ class Outcomes:
     def calls(self) -> int:
         """Calls that have not returned, those included that nobody waits for any more."""
         return len(self._calls)
+
+    @property
+    def silence(self) -> str | None:
+        """Named where a call has not returned for so long that nobody would know what is waited for."""
+        began = min(list(self._calls.values()), default=None)  # a copy: they end in threads of their own
+        if began is None or time.monotonic() - began < self._settings.progress_timeout_seconds / 2:
+            return None
+        return f"the store: a call has not returned for {time.monotonic() - began:.0f} s"
 
     async def lookup(self, job_ids: Sequence[str]) -> list[Outcome | OutcomeUnreadable | None]:
         """The outcome of each job, in order: None where there is none yet."""
@@ -72,8 +81,8 @@ class Outcomes:
 
     def _submit(self, call: Callable[[], _T]) -> "Future[_T]":
         future = self._threads.submit(call)
-        self._calls.add(future)
-        future.add_done_callback(self._calls.discard)
+        self._calls[future] = time.monotonic()
+        future.add_done_callback(lambda done: self._calls.pop(done, None))
         return future
 
     async def _patiently(self, call: Callable[[], _T]) -> _T:
@@ -88,9 +97,15 @@ class Outcomes:
                 self._metrics.count("store_retries_total")
                 await asyncio.sleep(wait)
                 wait = min(2 * wait, self._settings.store_backoff_seconds_max)
+            except OutcomeUnreadable:
+                self._answered()
+                raise
             else:
-                if self.waiting_for is not None:
-                    _LOG.info("the store answers again")
-                    self.waiting_for = None
-                    self.on_answer()
+                self._answered()
                 return answer
+
+    def _answered(self) -> None:
+        if self.waiting_for is not None:
+            _LOG.info("the store answers again")
+            self.waiting_for = None
+            self.on_answer()

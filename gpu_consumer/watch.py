@@ -83,6 +83,7 @@ class Watch:
         restarting = self._runner.restarting
         return (
             self._outcomes.waiting_for
+            or self._outcomes.silence
             or self._fetcher.trouble
             or self._broker_trouble
             or self._rewound
