@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test check fault-smoke fault-gpu soak bench-pipeline bench-engine bench-memory bench-gpu bench-batching bench-reproducibility clean
+.PHONY: help setup lock demo test check fuzz fault-smoke fault-gpu soak bench-pipeline bench-engine bench-memory bench-gpu bench-batching bench-reproducibility clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -39,6 +39,9 @@ check: $(READY) ## style, types and import contracts
 test: $(READY) ## unit, property, contract and integration tests on a real Kafka
 	-$(BIN)/python -m tests.s3server
 	$(BIN)/pytest tests/unit tests/property tests/contract tests/integration
+
+fuzz: $(READY) ## 200,000 mutated records through a decision, guided by coverage (SEED=n, RECORDS=n)
+	$(BIN)/python -m tests.fuzz.run $(if $(SEED),--seed $(SEED)) $(if $(RECORDS),--records $(RECORDS))
 
 fault-smoke: $(READY) ## 200 requests under SIGKILL, freezes and a reset of both groups (SEED=n replays)
 	$(BIN)/python -m tests.fault.smoke $(if $(SEED),--seed $(SEED))
