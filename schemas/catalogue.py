@@ -54,8 +54,9 @@ class ConfigCatalogue:
                 "config_version_mismatch", f"config {ref.name!r} has no version {version}; it has: {known}"
             )
         if config.retired:
+            in_use = ", ".join(each.label for each in file.versions.values() if not each.retired)
             return ConfigProblem(
-                "config_retired", f"config {config.label} is retired; use the channel {DEFAULT_CHANNEL!r}"
+                "config_retired", f"config {config.label} is retired; in use are: {in_use or 'none of its versions'}"
             )
         return config
 

@@ -49,7 +49,7 @@ def test_a_reference_finds_its_version(folder: Path, ref: ConfigRef, label: str)
         (ConfigRef(name="oil"), "unknown_config", "known are: poster, sketch"),
         (ConfigRef(name="sketch", channel="canary"), "unknown_config", "it has: stable"),
         (ConfigRef(name="sketch", version=9), "config_version_mismatch", "it has: 1, 2, 3"),
-        (ConfigRef(name="sketch", version=3), "config_retired", "sketch@3 is retired"),
+        (ConfigRef(name="sketch", version=3), "config_retired", "sketch@3 is retired; in use are: sketch@1, sketch@2"),
     ],
 )
 def test_a_reference_to_nothing_says_what_there_is(folder: Path, ref: ConfigRef, code: str, sentence: str) -> None:
@@ -57,6 +57,13 @@ def test_a_reference_to_nothing_says_what_there_is(folder: Path, ref: ConfigRef,
     assert isinstance(problem, ConfigProblem)
     assert problem.code == code
     assert sentence in problem.message
+
+
+def test_a_channel_may_lead_to_what_is_retired_and_is_not_the_cure(tmp_path: Path) -> None:
+    write(tmp_path, "etching", {1: {**VERSION, "retired": True}})
+    problem = load_configs(tmp_path).resolve(ConfigRef(name="etching"))
+    assert isinstance(problem, ConfigProblem)
+    assert problem.message.endswith("etching@1 is retired; in use are: none of its versions")
 
 
 def test_a_folder_must_hold_configs(tmp_path: Path) -> None:
