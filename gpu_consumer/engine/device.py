@@ -60,7 +60,8 @@ class Device(Protocol):
         ...
 
     def run(self, stage: str, keys: Sequence[str], work: Callable[[], T]) -> T:
-        """The result of `work()`, which gives the device work of `stage` for the items with these keys.
+        """The result of `work()`, which gives the device work of `stage` for the items with these keys: text, denoise,
+        decode, or decode again, of a picture that cannot be published.
 
         All of the device's work goes through here, so that a profiler sees its stages, and a test can stand between.
         Raises what `work` raises.

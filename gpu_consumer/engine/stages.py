@@ -77,9 +77,26 @@ def _watch(pipe: Any, on_step: Callable[[], None]) -> dict[str, Any]:
     return {"callback_on_step_end": stepped}
 
 
-@torch.no_grad()
 def decode(loaded: Loaded, latents: torch.Tensor, keys: Sequence[str], account: Account) -> torch.Tensor:
     """Pixels of a full bucket of latents, those of `keys` and then padding, as Family.decode gives them."""
+    return _decoded("decode", loaded, latents, keys, account)
+
+
+def decode_again(loaded: Loaded, latents: torch.Tensor, n: int, key: str, account: Account) -> torch.Tensor:
+    """Item `n` in float32: what overflowed in half precision mostly does not here. Always in a bucket of one, which
+    takes no more memory than a bucket of two did, and has the same bytes whoever was beside it."""
+    vae: Any = loaded.pipe.vae
+    own = vae.dtype
+    vae.to(torch.float32)
+    try:
+        return _decoded("decode again", loaded, latents[n : n + 1].float(), (key,), account)[0]
+    finally:
+        vae.to(own)
+
+
+@torch.no_grad()
+def _decoded(stage: str, loaded: Loaded, latents: torch.Tensor, keys: Sequence[str], account: Account) -> torch.Tensor:
+    """`stage` as the device is told it: other kernels, and another time, than of a first try."""
 
     def run() -> torch.Tensor:
         images: torch.Tensor = loaded.family.decode(loaded.pipe, latents)
@@ -88,20 +105,7 @@ def decode(loaded: Loaded, latents: torch.Tensor, keys: Sequence[str], account: 
         return images
 
     with account.stage("decode"):
-        return account.device.run("decode", keys, run)
-
-
-@torch.no_grad()
-def decode_again(loaded: Loaded, latents: torch.Tensor, n: int, key: str, account: Account) -> torch.Tensor:
-    """Item `n` alone, in float32, the bucket filled with it: what overflowed in half precision mostly does not here."""
-    vae: Any = loaded.pipe.vae
-    own = vae.dtype
-    vae.to(torch.float32)
-    try:
-        alone = latents[n : n + 1].float().expand_as(latents).contiguous()
-        return decode(loaded, alone, (key,), account)[0]
-    finally:
-        vae.to(own)
+        return account.device.run(stage, keys, run)
 
 
 def warnings(loaded: Loaded, item: Item) -> tuple[str, ...]:

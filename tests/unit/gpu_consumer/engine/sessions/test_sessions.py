@@ -1,7 +1,10 @@
 """What both sessions promise, over tiny models: bytes, costs, leaving, and what is left where memory runs out."""
 
+import gc
+import weakref
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -58,6 +61,26 @@ def test_each_is_drawn_and_ends_once_and_pays_its_part(models: Path, config: Gen
         assert share.gpu_seconds == pytest.approx(shares[0].gpu_seconds, rel=0.01)
         assert share.peak_vram_bytes == place.residence.weights_bytes + session.peak_bytes
     assert session.peak_bytes == config.bucket * config.price.vram_bytes
+
+
+def test_nothing_of_a_picture_stays_on_the_device_after_its_end(models: Path, config: GenerationConfig) -> None:
+    place = Place(models)
+    latents: list[weakref.ref[torch.Tensor]] = []
+    real = place.residence.take(config)[0].family.decode
+
+    def decode(pipe: Any, batch: torch.Tensor) -> torch.Tensor:
+        latents.append(weakref.ref(batch))
+        images: torch.Tensor = real(pipe, batch)
+        latents.append(weakref.ref(images))
+        return images
+
+    loaded, _ = place.residence.take(config)
+    loaded.family = replace(loaded.family, decode=decode)
+    session = place.open(config)
+    outcomes = finish(session, wanted(config, *ITEMS))
+    gc.collect()
+    assert [found() for found in latents] == [None] * len(latents) != []
+    assert len(pictures(outcomes)) == 4
 
 
 def test_a_prompt_that_is_cut_is_said_so(models: Path, config: GenerationConfig) -> None:

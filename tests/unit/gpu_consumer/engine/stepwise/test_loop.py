@@ -276,9 +276,12 @@ def test_what_overflows_in_half_precision_is_decoded_again_in_float32(models: Pa
     # case DIF-13
     model = fresh(models, dtype="bfloat16")
 
+    rows = []
+
     def decode(real: Any) -> Any:
         def wrapped(pipe: Any, latents: torch.Tensor) -> torch.Tensor:
             images: torch.Tensor = real(pipe, latents)
+            rows.append((pipe.vae.dtype, len(latents)))
             return images if pipe.vae.dtype == torch.float32 else images * torch.inf
 
         return wrapped
@@ -289,6 +292,8 @@ def test_what_overflows_in_half_precision_is_decoded_again_in_float32(models: Pa
     ended = finish(engine)
     assert sha256(made(ended["a"])) != sha256(made(ended["b"]))
     assert model.pipe.vae.dtype == torch.bfloat16
+    # One by one: a full bucket in float32 takes twice the memory that was there for it.
+    assert rows == [(torch.bfloat16, engine.shape.bucket), (torch.float32, 1), (torch.float32, 1)]
 
 
 def test_a_seed_that_is_none_fails_alone(engine: Stepwise) -> None:
