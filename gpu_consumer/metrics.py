@@ -40,7 +40,14 @@ METRICS: tuple[Metric, ...] = (
         ("lane",),
         _SECONDS,
     ),
-    Metric("kiln_gpu_stage_seconds", "histogram", "seconds", "Run time of a picture, by stage.", ("stage",), _SECONDS),
+    Metric(
+        "kiln_gpu_stage_seconds",
+        "histogram",
+        "seconds",
+        "Run time of a picture, by stage, and of storing a job.",
+        ("stage",),
+        _SECONDS,
+    ),
     Metric("kiln_gpu_settled_total", "counter", "jobs", "Jobs whose result was published, by status.", ("status",)),
     Metric("kiln_gpu_repeats_total", "counter", "records", "Work records of a job that another record settled: free."),
     Metric(

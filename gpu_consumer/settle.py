@@ -257,7 +257,10 @@ class Settler:
             assert item is not None, "only what can be read runs"
             assert self.environment is not None, "set before anything runs"
             pictures = sorted(job.pictures.items())
+            began = self._clock.steady()
             artifacts = await self._outcomes.put(job.id, pictures)
+            job.run.timings["store"] = seconds = self._clock.steady() - began
+            self._metrics.observe("stage_seconds", seconds, stage="store")
             return results.succeeded(item, job.pictures, artifacts, job.run, self.environment, self._finished_at())
         status, code, message = job.verdict or ("failed", None, "")
         if job.flaw is not None:
