@@ -63,6 +63,8 @@ def load(config: GenerationConfig, models_directory: Path, device: str) -> Loade
         pipe = _read(folder, family, config.dtype)
         _check_class(pipe, family, config, folder)
         pipe = _arranged(pipe, config, loras, device)
+        verify(folder, config.model.digest)  # again, for it may have changed since, and now no file is needed any more
+        find_loras(config, models_directory)
     except torch.AcceleratorError:  # the device is lost, not the model
         raise
     except ModelUnavailable as error:
@@ -71,6 +73,7 @@ def load(config: GenerationConfig, models_directory: Path, device: str) -> Loade
         said = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         problem = f"the model in {folder} cannot be loaded ({said}); put a complete {config.family} there"
     if problem is not None:  # outside of `except`: the error's frames held the half-loaded weights
+        pipe = None
         gc.collect()
         raise ModelUnavailable(problem)
     return Loaded(

@@ -295,3 +295,20 @@ def test_what_is_loaded_does_not_change_with_its_files(models: Path, tmp_path: P
             opened.seek(size // 2)
             opened.write(bytes(size - size // 2))
     assert all(torch.equal(tensor, before[name]) for name, tensor in unet.state_dict().items())
+
+
+def test_what_changes_while_it_is_read_is_refused(
+    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gpu_consumer.models import loading
+
+    shutil.copytree(models / "tiny-sd15", tmp_path / "tiny-sd15")
+    read = loading._read
+
+    def late(folder: Path, *others: Any) -> Any:
+        (folder / "unet" / "config.json").write_text((folder / "unet" / "config.json").read_text() + "\n")
+        return read(folder, *others)
+
+    monkeypatch.setattr(loading, "_read", late)
+    with pytest.raises(ModelUnavailable, match="fetch the right files"):
+        load(tiny_config(models), tmp_path, "cpu")
