@@ -37,9 +37,16 @@ class Bench:
         self.cancelled: set[bytes | None] = set()
         self.bugs: list[BaseException] = []
         values: dict[str, Any] = {"pool": "a", "batch_wait_seconds": 0, "claim_seconds": 0}
+        values["affinity_wait_seconds"] = 0
         self.settings = GpuConsumerSettings(**(values | settings))
         self.store = OutcomeStore(open_store(f"file://{folder}", StoreSettings()))
-        self.backlog = Backlog(Scheduler(self.settings.batch_wait_seconds))
+        self.backlog = Backlog(
+            Scheduler(
+                self.settings.batch_wait_seconds,
+                affinity_wait_seconds=self.settings.affinity_wait_seconds,
+                look_ahead=self.settings.look_ahead,
+            )
+        )
         self._tasks: set[asyncio.Task[None]] = set()
         outcomes = Outcomes(self.store, self.settings, self.metrics)
         outcomes.on_answer = self.backlog.changed
@@ -92,6 +99,7 @@ class Bench:
         self.running = asyncio.create_task(self.runner.run())
 
     async def end(self) -> None:
+        self.engine.gate.set()  # a test that failed must not hang
         self.runner.stop()
         await self.running
         assert self.bugs == []

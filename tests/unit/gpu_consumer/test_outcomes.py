@@ -45,7 +45,7 @@ async def test_what_cannot_be_read_is_an_answer_too(tmp_path: Path) -> None:
     def settle(outcome: Outcome) -> Outcome:
         raise next(tries)
 
-    made._store.settle = settle  # type: ignore[method-assign, assignment]
+    made._store.settle = settle  # type: ignore[method-assign]
     with pytest.raises(OutcomeUnreadable):
         await made.settle(None)  # type: ignore[arg-type]
     assert made.waiting_for is None

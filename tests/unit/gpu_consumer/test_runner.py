@@ -99,6 +99,7 @@ async def test_pictures_of_one_job_over_many_slots_are_one_result(bench: Bench) 
     assert [artifact.seed for artifact in result.artifacts] == list(range(7, 17))
     assert result.gpu_seconds == pytest.approx(2.5)
     assert result.timings["denoise"] == pytest.approx(2.5)
+    assert result.timings["store"] >= 0
     assert result.peak_vram_bytes == 5
 
 
@@ -292,4 +293,32 @@ async def test_what_waited_before_its_cost_was_learned_is_claimed_by_what_is_kno
     await bench.idle()
     claims = len({id(batch) for batch in bench.engine.batches})
     assert claims <= 12, "the price says 0.2 s: by that it would be nine at a time"
+    await bench.end()
+
+
+@pytest.mark.parametrize("endless", [1, 3, 8])
+async def test_what_runs_whole_gets_its_turn_behind_a_stream_without_end(tmp_path: Path, endless: int) -> None:
+    bench = Bench(tmp_path, affinity_wait_seconds=5)
+    await bench.start()
+    count, waited = 0, 0.0
+
+    def more() -> None:
+        nonlocal count
+        bench.clock.seconds += 1.0
+        bench.take(*(work_item(f"job{count + n}", tenant="many") for n in range(endless)), offset=count)
+        count += endless
+
+    bench.engine.before = more
+    more()
+    await bench.until(lambda: sum(map(len, bench.engine.runs)) >= 20)
+    began = bench.clock.seconds
+    film = config(name="film", batching="whole", model={"name": "other", "digest": "sha256:" + "1" * 64})
+    count += 1
+    bench.take(work_item("whole", config=film, tenant="few"), offset=count - 1)
+    await bench.until(lambda: any("a whole" in run for run in bench.engine.seen))
+    waited = bench.clock.seconds - began
+    bench.engine.before = lambda: None
+    await bench.idle()
+    assert waited <= 5 + 4, "after the wait, what was sent before drains"
+    assert bench.results()["whole"].status == "succeeded"
     await bench.end()

@@ -314,8 +314,8 @@ async def test_a_drain_ends_what_has_a_slot_and_hands_back_the_rest(bench: Bench
 
 async def test_slots_of_an_engine_that_died_are_not_counted_until_the_next_one_speaks(bench: Bench) -> None:
     bench.engine.gate.clear()
-    bench.take(work_item("job"))
-    await bench.until(lambda: bench.engine.runs)
+    (job,) = bench.take(work_item("job"))
+    await bench.until(lambda: job.started)
     start = bench.engine.start
 
     async def slow() -> Ready:
