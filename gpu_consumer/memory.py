@@ -30,6 +30,15 @@ def usable(free: int, reserved: int, allocated: int, split: int) -> int:
     return max(0, free + reserved - allocated - split)
 
 
+def left_to_one(memory_bytes: int, workers: int, weights_bytes: int, shared_bytes: int) -> int:
+    """What one of `workers` processes may take beside its weights, so that what all of them take fits.
+
+    `shared_bytes` of the weights are there once for all of them; what is left beside those is split evenly, and the
+    rest of one's weights comes out of its own part. Below 0: too much.
+    """
+    return (memory_bytes - shared_bytes) // workers - (weights_bytes - shared_bytes)
+
+
 def neighbour_took(free_before: int, free_now: int, share: float = SHARE) -> bool:
     """Why a batch ran out of memory that was predicted to fit, once all it took was given back (case GPU-13).
 

@@ -14,7 +14,7 @@ import torch
 from gpu_consumer.engine.protocol import DeviceInfo
 from gpu_consumer.engine.settings import EngineSettings
 from gpu_consumer.gpu.identity import visible_uuid
-from gpu_consumer.memory import usable
+from gpu_consumer.memory import left_to_one, usable
 
 T = TypeVar("T")
 
@@ -51,8 +51,11 @@ class Device(Protocol):
         """For people to look at, once a second or so."""
         ...
 
-    def hold(self, weights_bytes: int) -> None:
-        """Book the weights of all loaded models, in place of what was booked. Raises torch.OutOfMemoryError."""
+    def hold(self, weights_bytes: int, *, shared_bytes: int = 0, borrowed_bytes: int = 0) -> None:
+        """Book the weights of all loaded models, in place of what was booked. Raises torch.OutOfMemoryError.
+
+        `shared_bytes` of them are there once for all processes of a team, `borrowed_bytes` brought by another of these.
+        """
         ...
 
     def reserve(self, bytes_: int) -> contextlib.AbstractContextManager[Usage]:
@@ -76,28 +79,35 @@ class Device(Protocol):
 
 
 class CpuDevice:
-    """The host, with a ledger in place of a card's memory: it runs out of memory where a card of that size would."""
+    """The host, with a ledger in place of a card's memory: it runs out of memory where a card of that size would.
+
+    Each of `workers` processes has a ledger of its own, which is its part of one memory (memory.left_to_one).
+    """
 
     name = "cpu"
 
-    def __init__(self, memory_bytes: int) -> None:
+    def __init__(self, memory_bytes: int, workers: int = 1) -> None:
         self._memory_bytes = memory_bytes
+        self._workers = workers
         self._weights_bytes = 0
+        self._borrowed_bytes = 0
+        self._left_bytes = left_to_one(memory_bytes, workers, 0, 0)
         self._reserved_bytes = 0
 
     def info(self) -> DeviceInfo:
         return DeviceInfo(_processor(), f"cpu-{socket.gethostname()}", self._memory_bytes)
 
     def free_bytes(self) -> int:
-        return self._memory_bytes - self._weights_bytes - self._reserved_bytes
+        return self._left_bytes - self._reserved_bytes
 
     def reading(self) -> Reading:
-        booked = self._weights_bytes + self._reserved_bytes
+        booked = self._weights_bytes - self._borrowed_bytes + self._reserved_bytes
         return Reading(booked, booked, self.free_bytes())
 
-    def hold(self, weights_bytes: int) -> None:
-        self._refuse_above(self.free_bytes() + self._weights_bytes, weights_bytes)
-        self._weights_bytes = weights_bytes
+    def hold(self, weights_bytes: int, *, shared_bytes: int = 0, borrowed_bytes: int = 0) -> None:
+        left = left_to_one(self._memory_bytes, self._workers, weights_bytes, shared_bytes)
+        self._refuse_above(left - self._reserved_bytes + weights_bytes, weights_bytes)
+        self._weights_bytes, self._borrowed_bytes, self._left_bytes = weights_bytes, borrowed_bytes, left
 
     @contextlib.contextmanager
     def reserve(self, bytes_: int) -> Iterator[Usage]:
@@ -128,12 +138,12 @@ class CpuDevice:
 class CudaDevice:
     """The first visible card or MIG slice. NVML tells its identity where it can, and is never needed.
 
-    `memory_fraction`: of the card's memory, what this process may take.
+    `memory_fraction`: of the card's memory, what this process may take, or all of the `workers` of a team together.
     """
 
     name = "cuda"
 
-    def __init__(self, memory_fraction: float = 1.0) -> None:
+    def __init__(self, memory_fraction: float = 1.0, workers: int = 1) -> None:
         if not torch.cuda.is_available():
             raise RuntimeError("no CUDA device is visible; set CUDA_VISIBLE_DEVICES, or run with the cpu device")
         torch.backends.cudnn.benchmark = False  # it may choose another kernel each time: other bytes
@@ -143,6 +153,8 @@ class CudaDevice:
         uuid = visible_uuid(os.environ)
         self._info = DeviceInfo(properties.name, uuid or f"GPU-{properties.uuid}", properties.total_memory)
         self._cap = int(memory_fraction * properties.total_memory)
+        self._workers = workers
+        self._weights = (0, 0, 0)
         torch.cuda.set_per_process_memory_fraction(memory_fraction)
 
     def info(self) -> DeviceInfo:
@@ -160,10 +172,16 @@ class CudaDevice:
         )
         # The driver does not know of the cap: it refuses the allocator, not the card.
         free = min(free, max(0, self._cap - reserved))
-        return Reading(allocated, reserved, usable(free, reserved, allocated, split))
+        free = usable(free, reserved, allocated, split)
+        if self._workers > 1:  # two that ask at the same time are not to be given the same bytes
+            weights, shared, borrowed = self._weights
+            taken = max(0, allocated - (weights - borrowed))
+            free = min(free, max(0, left_to_one(self._cap, self._workers, weights, shared) - taken))
+        return Reading(allocated, reserved, free)
 
-    def hold(self, weights_bytes: int) -> None:
-        """The allocator keeps this account itself."""
+    def hold(self, weights_bytes: int, *, shared_bytes: int = 0, borrowed_bytes: int = 0) -> None:
+        """Only to know what is others' of a team: the allocator keeps the account itself."""
+        self._weights = (weights_bytes, shared_bytes, borrowed_bytes)
 
     @contextlib.contextmanager
     def reserve(self, bytes_: int) -> Iterator[Usage]:
@@ -173,7 +191,8 @@ class CudaDevice:
             yield usage
         finally:
             # Our own allocator, not NVML: in a container NVML lists the host's process ids and we are not among them.
-            usage.peak_bytes = torch.cuda.max_memory_allocated()
+            _, _, borrowed = self._weights  # from another process's allocator
+            usage.peak_bytes = torch.cuda.max_memory_allocated() + borrowed
 
     def run(self, stage: str, keys: Sequence[str], work: Callable[[], T]) -> T:
         with torch.cuda.nvtx.range(f"{stage} {' '.join(keys)}"):
@@ -191,9 +210,9 @@ def open_device(settings: EngineSettings) -> Device:
     torch.set_num_threads(settings.threads)
     torch.set_float32_matmul_precision("highest")
     if settings.device == "cuda":
-        return CudaDevice(settings.gpu_memory_fraction)
+        return CudaDevice(settings.gpu_memory_fraction, settings.workers)
     if settings.device == "cpu":
-        return CpuDevice(settings.cpu_memory_bytes)
+        return CpuDevice(settings.cpu_memory_bytes, settings.workers)
     return _imported(settings)
 
 

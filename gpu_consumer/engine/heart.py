@@ -104,7 +104,7 @@ class Heart:
 
     def _memory(self, running: Session | None) -> MemoryReading:
         now = self._device.reading()
-        return MemoryReading(now.allocated, now.reserved, self._residence.weights_bytes + _expected(running), now.free)
+        return MemoryReading(now.allocated, now.reserved, self._residence.own_bytes + _expected(running), now.free)
 
 
 def _expected(running: Session | None) -> int:

@@ -37,7 +37,8 @@ class EngineProcess:
     """An Engine in a process of its own, for one task at a time.
 
     `starts` counts since construction, for metrics: starts - 1 are restarts. `answers`: what is known already of what
-    its configurations draw (Ready.answers); all of its engines must draw what the first of them did.
+    its configurations draw (Ready.answers); all of its engines must draw what the first of them did. `board`: of its
+    team, open for as long as it may be started.
     """
 
     def __init__(
@@ -46,8 +47,9 @@ class EngineProcess:
         preload: Sequence[GenerationConfig] = (),
         *,
         answers: Mapping[str, str] = MappingProxyType({}),
+        board: int | None = None,
     ) -> None:
-        self._setup = Setup(settings, tuple(preload), dict(answers))
+        self._setup = Setup(settings, tuple(preload), dict(answers), board)
         self._process: subprocess.Popen[bytes] | None = None
         self._link: Link | None = None
         self.starts = 0
@@ -71,7 +73,7 @@ class EngineProcess:
         self.starts += 1
         ours, theirs = pipe()
         try:
-            self._process = _spawn(theirs.fileno(), self._setup.settings.threads)
+            self._process = _spawn(theirs.fileno(), self._setup)
         finally:
             theirs.close()
         self._link = Link(self._process, ours, self._setup.settings)
@@ -142,7 +144,7 @@ class EngineProcess:
         link.send(message)
 
 
-def _spawn(descriptor: int, threads: int) -> "subprocess.Popen[bytes]":
+def _spawn(descriptor: int, setup: Setup) -> "subprocess.Popen[bytes]":
     """From the loop's own thread: the child is killed when the *thread* that made it ends. Blocks for a fork and exec.
 
     Not by multiprocessing, whose children import the parent's main module first: the whole command line, here.
@@ -152,12 +154,12 @@ def _spawn(descriptor: int, threads: int) -> "subprocess.Popen[bytes]":
         "CUBLAS_WORKSPACE_CONFIG": ":4096:8",  # without it cuBLAS may choose another sum order each run
         "OMP_WAIT_POLICY": "PASSIVE",  # threads that spin while they wait keep busy neighbours from their work
         **os.environ,
-        "OMP_NUM_THREADS": str(threads),
+        "OMP_NUM_THREADS": str(setup.settings.threads),
         "PYTHONPATH": os.pathsep.join(os.path.abspath(entry) for entry in sys.path),  # noqa: PTH100 - keeps links
     }
     return subprocess.Popen(  # noqa: S603 - our own interpreter and module
         [sys.executable, "-m", "gpu_consumer.engine.child", str(descriptor), str(os.getpid())],
-        pass_fds=[descriptor],
+        pass_fds=[descriptor] if setup.board is None else [descriptor, setup.board],
         stdin=subprocess.DEVNULL,
         stdout=2,  # libraries print; the output of a command is its own
         env=environment,

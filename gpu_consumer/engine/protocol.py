@@ -221,11 +221,13 @@ class Setup:
     """The first message to an engine process: its settings, and what to load and warm, the most wanted model first.
 
     `answers`: of the engine before it. One that draws another picture on the same device is Broken, wrong_answer.
+    `board`: the descriptor by which the processes of a team find the weights they share (engine/sharing.py).
     """
 
     settings: EngineSettings
     preload: tuple[GenerationConfig, ...]
     answers: Mapping[str, str] = field(default_factory=dict)
+    board: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

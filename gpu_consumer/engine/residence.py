@@ -5,6 +5,7 @@ import logging
 import time
 import weakref
 from collections import OrderedDict
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,6 +15,7 @@ from gpu_consumer.engine.device import Device
 from gpu_consumer.engine.faults import trouble
 from gpu_consumer.engine.host_copy import HostCopy
 from gpu_consumer.engine.settings import EngineSettings
+from gpu_consumer.engine.sharing import Shelf
 from gpu_consumer.models.digests import ModelUnavailable, verify
 from gpu_consumer.models.loading import Loaded, load
 from gpu_consumer.models.size import weights_bytes
@@ -34,23 +36,39 @@ class Residence:
     """For one thread. Whoever took a model lets go of it before the next `take` or `make_room`, which may drop it.
 
     `cache_bytes`: weights on the device at most, but for the model in use. `host_cache_bytes`: weights in host memory.
+    `shelf`: where models are shared by a team of `workers` processes. Those that are shared never leave.
     """
 
-    def __init__(self, device: Device, models_directory: Path, cache_bytes: int = 0, host_cache_bytes: int = 0) -> None:
+    def __init__(
+        self,
+        device: Device,
+        models_directory: Path,
+        cache_bytes: int = 0,
+        host_cache_bytes: int = 0,
+        *,
+        shelf: Shelf | None = None,
+        workers: int = 1,
+    ) -> None:
         self._device = device
         self._models_directory = models_directory
         self._cache_bytes = cache_bytes
         self._host_cache_bytes = host_cache_bytes
+        self._shelf = shelf
+        self._workers = workers
+        self._borrowed: set[str] = set()
         self._loaded: OrderedDict[str, Loaded] = OrderedDict()  # the one used last at the end
         self._away: dict[str, Loaded] = {}  # with their weights in host memory alone
         self._copies: OrderedDict[str, HostCopy] = OrderedDict()  # of loaded ones too: leaving again is free
 
     @classmethod
-    def of(cls, device: Device, settings: EngineSettings) -> Self:
+    def of(cls, device: Device, settings: EngineSettings, shelf: Shelf | None = None) -> Self:
         cache_bytes = settings.model_cache_bytes
         if cache_bytes is None:
             cache_bytes = int(_CACHE_SHARE * device.info().memory_bytes)
-        return cls(device, settings.models_directory, cache_bytes, settings.host_cache_bytes)
+        return cls(
+            device, settings.models_directory, cache_bytes, settings.host_cache_bytes,
+            shelf=shelf, workers=settings.workers,
+        )  # fmt: skip
 
     @property
     def key(self) -> str | None:
@@ -65,6 +83,11 @@ class Residence:
     def weights_bytes(self) -> int:
         """Of all models on the device."""
         return sum(loaded.weights_bytes for loaded in self._loaded.values())
+
+    @property
+    def own_bytes(self) -> int:
+        """Of those that this process has brought there: over a team it adds up to what is there."""
+        return self.weights_bytes - self._borrowed_of(self._loaded.values())
 
     def take(self, config: GenerationConfig) -> tuple[Loaded, float]:
         """The model of `config`, and the seconds its loading took, 0 if it was there. Blocks while it loads.
@@ -88,12 +111,13 @@ class Residence:
         pieces that come first would split its large blocks, and keep them from the large pieces (make bench-memory).
         """
         self._device.empty_cache()
-        while self._device.free_bytes() < bytes_ and len(self._loaded) > 1:
-            self._drop(next(iter(self._loaded)))
+        idle = [key for key in self._droppable() if key != self.key]
+        while self._device.free_bytes() < bytes_ and idle:
+            self._drop(idle.pop(0))
         return self._device.free_bytes() >= bytes_
 
     def clear(self) -> None:
-        """Drop every model, from the host's memory too."""
+        """Drop every model, from the host's memory too. Not in a team, where others may have borrowed them."""
         while self._copies:
             self._forget(next(iter(self._copies)))
         while self._loaded:
@@ -107,33 +131,53 @@ class Residence:
     def _read(self, config: GenerationConfig) -> Loaded:
         folder = self._models_directory / config.model.name
         verify(folder, config.model.digest)
-        self._evict_for(config, int(weights_bytes(folder, config.dtype, config.offload) * _ALLOCATOR))
-        loaded = load(config, self._models_directory, self._device.name)
+        bytes_ = int(weights_bytes(folder, config.dtype, config.offload) * _ALLOCATOR)
+        shelf = self._shelf
+        if shelf is not None and config.offload == "none" and (shelf.lends or shelf.has(config.model_key)):
+            loaded = self._share(shelf, config, bytes_)
+        else:
+            self._evict_for(config, bytes_)
+            loaded = load(config, self._models_directory, self._device.name)
         try:
-            self._device.hold(self.weights_bytes + loaded.weights_bytes)
+            self._hold(loaded)
         except torch.OutOfMemoryError as error:
             raise _does_not_fit(config, str(error)) from None
+        return loaded
+
+    def _share(self, shelf: Shelf, config: GenerationConfig, bytes_: int) -> Loaded:
+        key, device = config.model_key, self._device.name
+        borrowed = shelf.has(key)
+        # A team bears it together: of what is free to each of n processes it takes an n-th.
+        self._evict_for(config, 0 if borrowed else -(-bytes_ // self._workers))
+        loaded = load(config, self._models_directory, device, share=lambda pipe: shelf.settle(key, pipe, device))
+        if borrowed:
+            self._borrowed.add(key)
         return loaded
 
     def _back(self, config: GenerationConfig) -> Loaded:
         loaded, copy = self._away[config.model_key], self._copies[config.model_key]
         self._evict_for(config, copy.bytes)
         try:
-            self._device.hold(self.weights_bytes + loaded.weights_bytes)
+            self._hold(loaded)
             copy.enter(self._device.name)
         except torch.OutOfMemoryError as error:
-            self._device.hold(self.weights_bytes)
+            self._hold()
             raise _does_not_fit(config, str(error)) from None
         self._copies.move_to_end(config.model_key)
         return self._away.pop(config.model_key)
 
     def _evict_for(self, config: GenerationConfig, bytes_: int) -> None:
         """Raises ModelUnavailable where dropping everything would not make it fit."""
-        most = self._device.free_bytes() + self.weights_bytes
+        idle = self._droppable()
+        most = self._device.free_bytes() + sum(self._loaded[key].weights_bytes for key in idle)
         if bytes_ > most:
             raise _does_not_fit(config, f"it takes {bytes_:,} bytes, and {most:,} could be freed")
-        while self._loaded and (self.weights_bytes + bytes_ > self._cache_bytes or self._device.free_bytes() < bytes_):
-            self._drop(next(iter(self._loaded)))
+        while idle and (self.weights_bytes + bytes_ > self._cache_bytes or self._device.free_bytes() < bytes_):
+            self._drop(idle.pop(0))
+
+    def _droppable(self) -> list[str]:
+        """The least recently used first."""
+        return [key for key, loaded in self._loaded.items() if not loaded.shared]
 
     def _drop(self, key: str, *, keep: bool = True) -> None:
         loaded = self._loaded[key]
@@ -143,9 +187,21 @@ class Residence:
             self._away[key] = loaded
         del loaded, self._loaded[key]
         self.tidy()
-        self._device.hold(self.weights_bytes)
+        self._hold()
         if any(storage() is not None for storage in storages):
             raise WeightsLeft(f"the model {key} was dropped, but something still holds its weights")
+
+    def _hold(self, coming: Loaded | None = None) -> None:
+        """Book what is on the device, and what comes. Raises torch.OutOfMemoryError."""
+        models = [*self._loaded.values(), *([coming] if coming is not None else [])]
+        self._device.hold(
+            sum(one.weights_bytes for one in models),
+            shared_bytes=sum(one.weights_bytes for one in models if one.shared),
+            borrowed_bytes=self._borrowed_of(models),
+        )
+
+    def _borrowed_of(self, models: Iterable[Loaded]) -> int:
+        return sum(one.weights_bytes for one in models if one.key in self._borrowed)
 
     def _copy(self, key: str, loaded: Loaded) -> bool:
         """Whether a copy on the host is there now. Older ones leave for it."""

@@ -11,6 +11,7 @@ from gpu_consumer.engine.outbox import Outbox
 from gpu_consumer.engine.protocol import Broken, Pulse, Setup
 from gpu_consumer.engine.residence import Residence
 from gpu_consumer.engine.sessions.server import Server
+from gpu_consumer.engine.sharing import Shelf
 from gpu_consumer.engine.warm import WrongAnswer, warm_up
 from gpu_consumer.models.digests import ModelUnavailable
 
@@ -21,9 +22,12 @@ def serve(connection: Connection, setup: Setup, import_seconds: float) -> None:
     encoder = Encoder(outbox.say)
     try:
         device = open_device(setup.settings)
-        residence = Residence.of(device, setup.settings)
+        shelf = Shelf(setup.board) if setup.board is not None else None
+        residence = Residence.of(device, setup.settings, shelf)
         server = Server(device, residence, Inbox(connection), outbox, encoder)
         ready = warm_up(server, device.info(), setup.preload, setup.answers, import_seconds)
+        if shelf is not None:
+            shelf.announce()
         outbox.tell(ready)
         server.serve()
     except Exception as error:

@@ -22,11 +22,17 @@ class EngineSettings(BaseModel):
         le=256,
         description="CPU threads of torch. Fixed, because the sums of a picture depend on how they are split.",
     )
+    workers: int = Field(
+        default=1, ge=1, le=4, description="Processes that share the device, of which the engine is one."
+    )
     cpu_memory_bytes: int = Field(
         default=8 << 30, ge=1 << 20, description="What the CPU device pretends to have; beyond it, it is out of memory."
     )
     gpu_memory_fraction: float = Field(
-        default=1.0, gt=0, le=1, description="Of the card's memory, what this process may take; the rest is for others."
+        default=1.0,
+        gt=0,
+        le=1,
+        description="Of the card's memory, what its workers may take together; the rest is for others.",
     )
     model_cache_bytes: int | None = Field(
         default=None,

@@ -3,7 +3,7 @@
 import gc
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ class Loaded:
     """A pipeline on its device. `scheduler_config`: the model's own noise schedule, from which each call's is made.
 
     `weights_bytes`: on the device, at most at one time. `offloaded`: hooks move its weights, and nobody else may.
+    `shared`: other processes have the same weights, in the same memory, and they stay there.
     """
 
     key: str
@@ -36,11 +37,14 @@ class Loaded:
     weights_bytes: int
     seconds: float
     offloaded: bool = False
+    shared: bool = False
 
 
-def load(config: GenerationConfig, models_directory: Path, device: str) -> Loaded:
+def load(
+    config: GenerationConfig, models_directory: Path, device: str, *, share: Callable[[Any], Any] | None = None
+) -> Loaded:
     """Load the model of `config` onto `device`, as its options want it. Blocks for as long as its weights take to read
-    and to hash; what is to be compiled is compiled at the first call.
+    and to hash; what is to be compiled is compiled at the first call. `share` brings a pipeline there in its own way.
 
     Raises ModelUnavailable, in a sentence with the cure, where the folder or a LoRA is missing, holds another content,
     is no pipeline of the family, or does not fit, and BackendMissing where a library is not installed;
@@ -62,7 +66,7 @@ def load(config: GenerationConfig, models_directory: Path, device: str) -> Loade
     try:
         pipe = _read(folder, family, config.dtype)
         _check_class(pipe, family, config, folder)
-        pipe = _arranged(pipe, config, loras, device)
+        pipe = _arranged(pipe, config, loras, share or (lambda made: settle(made, config, device)))
         verify(folder, config.model.digest)  # again, for it may have changed since, and now no file is needed any more
         find_loras(config, models_directory)
     except torch.AcceleratorError:  # the device is lost, not the model
@@ -84,6 +88,7 @@ def load(config: GenerationConfig, models_directory: Path, device: str) -> Loade
         weights_bytes=device_bytes(pipe, config),
         seconds=time.monotonic() - started,
         offloaded=config.offload != "none",
+        shared=share is not None,
     )
 
 
@@ -124,11 +129,11 @@ def _check_class(pipe: Any, family: Family, config: GenerationConfig, folder: Pa
         )
 
 
-def _arranged(pipe: Any, config: GenerationConfig, loras: Sequence[Lora], device: str) -> Any:
+def _arranged(pipe: Any, config: GenerationConfig, loras: Sequence[Lora], place: Callable[[Any], Any]) -> Any:
     merge_loras(pipe, loras)
     choose_attention(pipe, config)
     cut_decoding(pipe, config)
-    pipe = settle(pipe, config, device)
+    pipe = place(pipe)
     compile_parts(pipe, config)
     return pipe
 

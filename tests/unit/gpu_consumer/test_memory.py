@@ -1,4 +1,4 @@
-from gpu_consumer.memory import PeakMemory, half, neighbour_took, usable
+from gpu_consumer.memory import PeakMemory, half, left_to_one, neighbour_took, usable
 
 GB = 10**9
 
@@ -83,6 +83,13 @@ def test_a_neighbour_that_took_the_memory_meanwhile_is_told_from_a_batch_too_lar
     """Case GPU-13."""
     assert neighbour_took(free_before=40 * GB, free_now=16 * GB)
     assert not neighbour_took(free_before=40 * GB, free_now=39 * GB)
+
+
+def test_processes_that_share_weights_share_the_rest_evenly() -> None:
+    assert left_to_one(80 * GB, 1, 30 * GB, 0) == 50 * GB
+    assert left_to_one(80 * GB, 2, 30 * GB, 30 * GB) == 25 * GB, "they are there once"
+    assert left_to_one(80 * GB, 2, 36 * GB, 30 * GB) == 19 * GB, "its own model is its own affair"
+    assert left_to_one(80 * GB, 2, 60 * GB, 0) < 0
 
 
 def test_unused_parts_of_split_blocks_are_not_counted_on() -> None:

@@ -46,6 +46,21 @@ def test_another_model_takes_the_place_of_the_former() -> None:
     assert device.free_bytes() == 10 * MIB
 
 
+def test_two_workers_have_half_of_what_their_shared_weights_leave() -> None:
+    device = CpuDevice(10 * MIB, workers=2)
+    assert device.free_bytes() == 5 * MIB
+    device.hold(6 * MIB, shared_bytes=6 * MIB, borrowed_bytes=6 * MIB)
+    assert device.free_bytes() == 2 * MIB
+    with device.reserve(MIB) as usage:
+        assert device.reading() == Reading(allocated=MIB, reserved=MIB, free=MIB)
+    assert usage.peak_bytes == 7 * MIB, "weights included, whoever brought them"
+    with pytest.raises(torch.OutOfMemoryError, match="9437184 bytes wanted, 8388608 of 10485760 are free"):
+        device.hold(9 * MIB, shared_bytes=6 * MIB)
+    assert device.free_bytes() == 2 * MIB
+    device.hold(8 * MIB, shared_bytes=6 * MIB)
+    assert device.free_bytes() == 0
+
+
 def test_an_account_adds_up_over_tries_and_keeps_the_highest_peak() -> None:
     account = Account(CpuDevice(10 * MIB), bucket=4)
     for bytes_ in (2 * MIB, 6 * MIB, 4 * MIB):
@@ -150,6 +165,29 @@ def test_a_process_keeps_below_its_part_of_the_card(card: dict[str, int]) -> Non
     assert device.free_bytes() == 40 * GB
     card.update(free=60 * GB, reserved=20 * GB, allocated=20 * GB)
     assert device.free_bytes() == 20 * GB
+
+
+@pytest.mark.parametrize("borrowed", [0, 20 * GB])
+def test_a_worker_is_told_its_part_of_the_card_whoever_brought_the_weights(card: dict[str, int], borrowed: int) -> None:
+    device = open_device(EngineSettings(device="cuda", workers=2))
+    device.hold(20 * GB, shared_bytes=20 * GB, borrowed_bytes=borrowed)
+    own = 20 * GB - borrowed  # what this process's allocator knows of
+    card.update(free=60 * GB, allocated=own, reserved=own)
+    assert device.free_bytes() == 30 * GB
+    card.update(free=50 * GB, allocated=own + 10 * GB, reserved=own + 10 * GB)
+    assert device.free_bytes() == 20 * GB, "what a batch of its own has taken is taken of its part"
+    card.update(free=5 * GB)
+    assert device.free_bytes() == 5 * GB, "a neighbour outside of the team took it"
+
+
+def test_the_peak_of_a_borrower_has_the_weights_in_it(card: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda: None)
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: 3 * GB)
+    device = open_device(EngineSettings(device="cuda", workers=2))
+    device.hold(20 * GB, shared_bytes=20 * GB, borrowed_bytes=20 * GB)
+    with device.reserve(1) as usage:
+        pass
+    assert usage.peak_bytes == 23 * GB
 
 
 def test_work_on_a_card_is_named_for_its_profiler(card: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
