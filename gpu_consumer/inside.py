@@ -119,7 +119,11 @@ class Inside:
         return Room(models=self.pulse.models, idle=False, limit=limit)
 
     def _next_batch(self, last: Unit, limit: int) -> Room | None:
-        """One that runs whole is waited for, unless it is over before another could be claimed."""
+        """One that runs whole is waited for, unless it is over before another could be claimed, or has no need to wait:
+        an engine of several processes has the slots of several batches.
+        """
+        if self._kinds[last.kind] + last.bucket <= self._slots(last):
+            return Room(models=self.pulse.models, idle=False, limit=limit)
         most = last.bucket * self._ahead_batches_max
         if self.seconds > self._claim_seconds or len(self._holding) >= most:
             return None

@@ -11,6 +11,7 @@ from gpu_consumer.consumer import GpuConsumer
 from gpu_consumer.engine.instant import InstantEngine
 from gpu_consumer.engine.process import EngineProcess
 from gpu_consumer.engine.protocol import DeviceEngine, Engine, EngineDied, Observed, Profiled, Ready
+from gpu_consumer.engine.team import EngineTeam
 from gpu_consumer.gpu.telemetry import GpuTelemetry
 from gpu_consumer.keeper import EngineUnusable
 from gpu_consumer.measures import Measures
@@ -80,6 +81,8 @@ def _stable(pool: str, configs: ConfigCatalogue) -> Iterator[GenerationConfig]:
 def make_engine(settings: GpuConsumerSettings, preload: tuple[GenerationConfig, ...]) -> Engine:
     if settings.engine == "instant":
         return InstantEngine()
+    if settings.workers > 1:
+        return EngineTeam(settings.engine_settings(), preload, workers=settings.workers)
     return EngineProcess(settings.engine_settings(), preload)
 
 

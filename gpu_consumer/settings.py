@@ -1,6 +1,7 @@
 """Settings of a GPU consumer. The environment is read here, in KafkaSettings, StoreSettings and DeploymentSettings."""
 
 import importlib.util
+import sys
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -59,6 +60,11 @@ class GpuConsumerSettings(BaseSettings):
     )
     threads: Annotated[int, Field(ge=1, le=256)] = Field(
         default=1, description="CPU threads of the engine. Fixed, for the sums of a picture depend on how they split."
+    )
+    workers: Annotated[int, Field(ge=1, le=4)] = Field(
+        default=1,
+        description="Engine processes on the device. They share the weights of the preload list, which then stay; each "
+        "runs a batch of its own. Above 1: Linux only.",
     )
     engine_start_seconds_max: Seconds = Field(default=900, description="From spawn until loaded and warm.")
     engine_watchdog_seconds_min: Seconds = Field(
@@ -146,6 +152,8 @@ class GpuConsumerSettings(BaseSettings):
 
     @model_validator(mode="after")
     def _relations(self) -> Self:
+        if self.workers > 1 and sys.platform != "linux":
+            raise ValueError("workers above 1 share their weights as only Linux can; set it to 1")
         if self.close_seconds >= self.grace_seconds:
             raise ValueError("close_seconds must be below grace_seconds, which covers it")
         if self.store_backoff_seconds_min > self.store_backoff_seconds_max:

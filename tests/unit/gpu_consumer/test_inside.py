@@ -106,6 +106,19 @@ def test_what_runs_whole_is_waited_for_unless_it_is_quick(seconds: float, more: 
     assert made.room_after(MANY) is None
 
 
+def test_an_engine_with_the_slots_of_two_batches_is_given_two_that_run_whole() -> None:
+    made = inside()
+    filled(made, 3, joins=False)
+    made.pulse = Pulse("step", "red", slots=8, fill=3)
+    assert made.room(MANY) is None
+    made.pulse = Pulse("step", "red", slots=16, fill=3)
+    room = made.room(MANY)
+    assert room is not None
+    assert (room.kind, room.idle) == (None, False)
+    filled(made, 8, joins=False, job=job_of(work_item("b", images=8), FakeIndex()))
+    assert made.room(MANY) is None
+
+
 def test_nobody_joins_one_that_must_be_alone_not_even_while_it_is_encoded() -> None:
     made = inside()
     (alone,) = filled(made, 1, alone=True)

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from gpu_consumer.service import preload_list
+from gpu_consumer.engine.process import EngineProcess
+from gpu_consumer.engine.team import EngineTeam
+from gpu_consumer.service import make_engine, preload_list
 from gpu_consumer.settings import GpuConsumerSettings
 from schemas.catalogue import ConfigCatalogue
 from schemas.config import ConfigFile
@@ -19,6 +21,7 @@ def test_every_setting_has_a_default_and_comes_from_the_environment(monkeypatch:
     monkeypatch.setenv("KILN_GPU_LANE_WEIGHTS", '{"interactive": 8, "standard": 2, "bulk": 1}')
     settings = GpuConsumerSettings(device="cpu")
     assert settings.pool == "small"
+    assert settings.workers == 1
     assert settings.lane_weights == {"interactive": 8, "standard": 2, "bulk": 1}
     engine = settings.engine_settings()
     assert (engine.threads, engine.device, engine.cpu_memory_bytes) == (3, "cpu", settings.device_memory_bytes)
@@ -40,6 +43,23 @@ def test_every_setting_has_a_default_and_comes_from_the_environment(monkeypatch:
 def test_what_cannot_work_does_not_start(values: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValidationError, match=sentence):
         GpuConsumerSettings(**values)
+
+
+@pytest.mark.parametrize(("workers", "made"), [(1, EngineProcess), (2, EngineTeam)])
+def test_more_workers_than_one_are_a_team(workers: int, made: type) -> None:
+    engine = make_engine(GpuConsumerSettings(device="cpu", workers=workers), ())
+    assert type(engine) is made
+
+
+def test_no_more_workers_than_a_card_can_be_split_among() -> None:
+    with pytest.raises(ValidationError, match="workers"):
+        GpuConsumerSettings(workers=5)
+
+
+def test_workers_share_their_weights_as_only_linux_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "darwin")
+    with pytest.raises(ValidationError, match="set it to 1"):
+        GpuConsumerSettings(workers=2)
 
 
 def body(**changes: Any) -> dict[str, Any]:
