@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import get_args
 
@@ -94,7 +95,7 @@ class Judge:
         self.ends[self.feature(verdict)[0] if not isinstance(verdict, Decided) else _end_of(verdict)] += 1
         _check_decoder(sample.value)
         if record.offset % _REPEATED == 0:
-            self._check_repeat(sample, verdict)
+            self._check_repeat(record, verdict)
         if record.offset % 16 == 0:
             self._serve_another()
         if record.offset % 512 == 0:
@@ -138,9 +139,10 @@ class Judge:
                     work = decode_work(decision.work.encode())
                     assert (work.tenant, work.request_id) == (decision.tenant, decision.request_id)
 
-    def _check_repeat(self, sample: Sample, verdict: Verdict) -> None:
-        """By a caller whose stack is deep: what a record is must not depend on that."""
-        record = self.arrives(sample)
+    def _check_repeat(self, record: Arrival, verdict: Verdict) -> None:
+        """At the same moment, since the name may be over in the next; by a caller whose stack is deep, since what a
+        record is must not depend on that."""
+        record = replace(record, offset=self.state.next)
         again = _deeper(_FRAMES, lambda: self.decide(record))
         if isinstance(verdict, Decided):
             assert isinstance(again, Repeat), f"the same bytes again are {again}"

@@ -12,6 +12,7 @@ from tests.fuzz.growth import SHAPES, calls_grown, kept_bytes, peak_bytes, time_
 from tests.fuzz.judge import Feature, Judge
 from tests.fuzz.mutate import Mutator
 from tests.fuzz.samples import Sample
+from tests.fuzz.wire import Wire
 
 _CORPUS_MAX = 2000
 _KEPT_SIZE_MAX = 8000  # larger samples would make all that follow from them slow
@@ -93,6 +94,10 @@ def main() -> int:
             print(f"{number} records, {len(fuzz.edges.seen)} edges, {len(fuzz.corpus)} kept, {spent}", flush=True)
     for end, times in fuzz.judge.ends.most_common():
         print(f"  {times:>8} {end}")
+    wire = Wire(options.seed)
+    for _ in range(options.records // 10):
+        wire.step()
+    print(f"  {wire.records} more records in {options.records // 10} batches, {wire.unreadable} of them unreadable")
     flaws = [f"{end} was not reached" for end in sorted(REACHED - set(fuzz.judge.ends))]
     for shape in SHAPES:
         line, in_proportion = grown(shape)

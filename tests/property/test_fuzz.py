@@ -8,6 +8,7 @@ import pytest
 from tests.fuzz.growth import SHAPES, calls_grown, kept_bytes, peak_bytes
 from tests.fuzz.run import REACHED, Fuzz, slope
 from tests.fuzz.samples import Sample
+from tests.fuzz.wire import Wire
 
 RARE = {"prompt_too_long", "unknown_config", "deadline_infeasible", "config_retired", "invalid_seed", "too_large"}
 
@@ -20,6 +21,14 @@ def test_two_thousand_mutated_records_have_one_end_each_and_block_nobody() -> No
     assert set(fuzz.judge.ends) >= REACHED - RARE
     assert len(fuzz.corpus) > 20, "nothing guides it"
     fuzz.judge.state.check_integrity()
+
+
+def test_every_offset_of_a_broken_batch_comes_to_admission_once() -> None:
+    wire = Wire(seed=20)
+    for _ in range(500):
+        wire.step()
+    assert wire.judge.state.next == wire.records >= 500
+    assert 50 < wire.unreadable < wire.records - 50
 
 
 def test_a_seed_gives_the_same_records_again() -> None:
