@@ -43,13 +43,15 @@ class _Misstep(BaseException):
 
 @dataclass(slots=True)
 class Run:
-    """One batch on its way. `on_step` is called after each of its steps, and `gone` names who has left meanwhile."""
+    """One batch on its way. `on_step` is called after each of its steps, `gone` names who has left meanwhile, and
+    `ran_out` is called when memory ran out, and all that was taken was given back."""
 
     config: GenerationConfig
     loaded: Loaded
     account: Account
     on_step: Callable[[], None]
     gone: Callable[[str], bool]
+    ran_out: Callable[[], None]
 
     def staying(self, items: Sequence[Item]) -> list[Item]:
         return [item for item in items if not self.gone(item.key)]
@@ -71,11 +73,13 @@ class PipelineEngine:
         *,
         on_step: Callable[[], None] = lambda: None,
         gone: Callable[[str], bool] = lambda _: False,
+        ran_out: Callable[[], None] = lambda: None,
     ) -> Results:
         """By key: the pixels of each of `items`, at most account.bucket of them, or what is wrong. Blocks for all.
 
         What it costs goes to `account`, whose bucket is lowered where memory runs out. Who is `gone` after a step is
-        left out; if nobody stays, the run ends there.
+        left out; if nobody stays, the run ends there. `ran_out` is called each time that memory ran out, before the
+        next try.
 
         Raises ModelUnavailable, where nothing ran, what `on_step` raises, and faults.Sticky, after which this process
         makes no more pictures.
@@ -88,7 +92,7 @@ class PipelineEngine:
             if load_seconds:
                 account.add("load", load_seconds)
             assert 1 <= len(items) <= account.bucket, f"{len(items)} items in a bucket of {account.bucket}"
-            return self._make(Run(config, loaded, account, on_step, gone), items, account.bucket)
+            return self._make(Run(config, loaded, account, on_step, gone, ran_out), items, account.bucket)
         except _Misstep as misstep:
             raise misstep.error from None
         finally:
@@ -104,6 +108,8 @@ class PipelineEngine:
         if not isinstance(result, Trouble):
             return result
         self._residence.tidy()
+        if result.out_of_memory:
+            run.ran_out()
         if result.out_of_memory and bucket > 1:
             bucket = size = (bucket + 1) // 2
         elif not result.out_of_memory and len(items) > 1:

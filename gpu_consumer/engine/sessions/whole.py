@@ -48,6 +48,7 @@ class WholeSession:
         self._account = Account(device, config.bucket)
         self._charged: dict[str, float] = {}
         self._free_bytes = 0
+        self._crowded = False  # a neighbour took memory that this batch ran out of
 
     @property
     def slots(self) -> int:
@@ -70,6 +71,7 @@ class WholeSession:
         self._batch = {one.key: one for one in wanted}
         self._bills = {one.key: Bill() for one in wanted}
         self._free_bytes = self._grants.free_bytes()
+        self._crowded = False
         self._charged = {}
 
     def expect(self, wanted: Sequence[Wanted]) -> None:
@@ -87,43 +89,42 @@ class WholeSession:
         config = next(iter(self._batch.values())).config
         items = [one.item for one in self._batch.values()]
         results = self._engine.run(
-            config, items, self._account, on_step=self._stepped, gone=lambda key: key not in self._batch
-        )
+            config, items, self._account,
+            on_step=self._stepped, gone=lambda key: key not in self._batch, ran_out=self._ran_out,
+        )  # fmt: skip
         self._charge()
         if fitted := self._account.fitted:
             self.peak_slots = min(fitted)
             self.peak_bytes = fitted[self.peak_slots] - self._residence.weights_bytes
         batch, self._batch = self._batch, {}
-        crowded = self._crowded(results)
-        self._learn(results, crowded=crowded)
+        self._learn(results)
         self.spent = True  # the next batch asks again what is free
         if not batch:
             return []
-        return [Drawn(tuple(batch)), *(self._outcome(one, results[one.key], crowded) for one in batch.values())]
+        return [Drawn(tuple(batch)), *(self._outcome(one, results[one.key]) for one in batch.values())]
 
     def _stepped(self) -> None:
         for key in self._batch:
             self._bills[key].stepped(len(self._batch))
         self._on_step()
 
-    def _crowded(self, results: Results) -> bool:
-        """Whether a neighbour took the memory that this batch ran out of."""
-        small = self._account.bucket < self._slots or any(_starved(one) for one in results.values())
-        return small and self._grants.neighbour_took(self._free_bytes)
+    def _ran_out(self) -> None:
+        """Of memory, which a neighbour may have taken, and may give back before this batch ends."""
+        self._crowded = self._crowded or self._grants.neighbour_took(self._free_bytes)
 
-    def _learn(self, results: Results, *, crowded: bool) -> None:
+    def _learn(self, results: Results) -> None:
         """A size that was found to fit is that of the next batch. One that only failed says nothing about others."""
         made = [one.bucket for one in results.values() if isinstance(one, Pixels)]
         alone = any(_starved(one) for one in results.values())
-        if made and min(made) < self._slots and not alone and not crowded:
+        if made and min(made) < self._slots and not alone and not self._crowded:
             self._grants.out_of_memory(self.kind, self._slots)
         self._slots = self._grants.fitting(self.config)
 
-    def _outcome(self, wanted: Wanted, result: Pixels | Trouble, crowded: bool) -> Outcome:
+    def _outcome(self, wanted: Wanted, result: Pixels | Trouble) -> Outcome:
         share = self._close(wanted.key)
         if isinstance(result, Pixels):
             return Decoded(wanted, result.pixels, result.bucket, stages.warnings(self._loaded, wanted.item), share)
-        if crowded and result.out_of_memory:
+        if self._crowded and result.out_of_memory:
             return Refused((wanted.key,), f"others on the device took the memory meanwhile: {result.message}")
         return Ended(wanted.key, Flaw(wanted.key, result.code, result.message), share)
 

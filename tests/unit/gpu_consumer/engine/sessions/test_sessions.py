@@ -243,6 +243,29 @@ def test_what_fails_beside_the_batch_is_no_fault_of_it(models: Path, config: Gen
         session.step()
 
 
+def test_a_neighbour_that_is_gone_before_the_batch_ends_is_seen(models: Path, config: GenerationConfig) -> None:
+    """Case GPU-13"""
+    device = Crowded()
+    place = Place(models, device)
+    session = place.open(config)
+    session.join(wanted(config, *ITEMS))
+    device.come()
+    tidied = place.residence.tidy
+
+    def tidy() -> None:
+        """With it goes the neighbour, when all four ran out of memory even alone."""
+        tidied()
+        tries.append(None)
+        if len(tries) == 7:
+            device.go()
+
+    tries: list[None] = []
+    place.residence.tidy = tidy  # type: ignore[method-assign]
+    outcomes = finish(session)
+    refused = [key for outcome in outcomes if isinstance(outcome, Refused) for key in outcome.keys]
+    assert sorted([*refused, *pictures(outcomes)]) == list("abcd")
+
+
 def test_what_could_never_fit_is_found_out_and_said_of_the_item(models: Path, config: GenerationConfig) -> None:
     dear = config.model_copy(update={"price": config.price.model_copy(update={"vram_bytes": 1 << 40})})
     (end,) = ends(finish(Place(models).open(dear), wanted(dear, ITEMS[0]))).values()
