@@ -42,6 +42,7 @@ class Server:
         self._tracer = Tracer()
         self._observations = Observations()
         self._session: Session | None = None
+        self._fresh = False  # nobody has joined the session yet
         self._loads: dict[str, float] = {}  # key -> its part of the seconds that loading its model took
         self._since = 0.0
 
@@ -74,6 +75,7 @@ class Server:
             self._session = WholeSession(self._device, self._residence, loaded, self._grants, config, self._stepped)
         else:
             self._session = StepSession(self._device, self._residence, loaded, self._grants, config, self._stepped)
+        self._fresh = True
         return seconds
 
     def draw(self, config: GenerationConfig, item: Item, steps_max: int) -> tuple[Ended | Decoded, float]:
@@ -90,6 +92,7 @@ class Server:
         while not session.idle:
             ends += [outcome for outcome in session.step() if not isinstance(outcome, Drawn)]
         self._heart.rest()
+        self._fresh = False
         (end,) = ends  # nobody can have left
         if isinstance(end, Refused):
             raise ModelUnavailable(end.message)
@@ -139,7 +142,9 @@ class Server:
         session = self._session
         if session is None or session.kind != head.kind:
             return False
-        return not session.idle or (not session.spent and self._grants.fitting(session.config) == session.slots)
+        if self._fresh or not session.idle:
+            return True
+        return not session.spent and self._grants.fitting(session.config) == session.slots
 
     def _open_for(self, head: Wanted) -> float:
         """The seconds that loading took. Those who want what cannot be had are refused, and wait no more."""
@@ -161,6 +166,7 @@ class Server:
         if load_seconds:
             self._loads.update(dict.fromkeys(keys, load_seconds / len(keys)))
         self._outbox.say([Joined(keys)])
+        self._fresh = False
         session.join(joining)
 
     def _step(self) -> None:

@@ -31,6 +31,7 @@ from gpu_consumer.engine.protocol import (
 )
 from gpu_consumer.engine.residence import Residence
 from gpu_consumer.engine.sessions import step
+from gpu_consumer.engine.sessions.grants import Grants
 from gpu_consumer.engine.sessions.server import Server
 from gpu_consumer.engine.shm import pipe
 from gpu_consumer.models.loading import Loaded
@@ -273,6 +274,18 @@ def test_an_idle_session_asks_again_what_is_free(served: Served, models: Path) -
         assert isinstance(end.outcome, Picture)
         assert end.outcome.bucket == bucket
         served.device.go()
+
+
+def test_memory_that_comes_and_goes_keeps_nobody_from_joining(
+    served: Served, models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session that was opened is to run before it is opened anew, or none would ever run."""
+    config = tiny_config(models)
+    monkeypatch.setattr(Grants, "fitting", lambda *_: 1)
+    served.start()
+    for item in ITEMS[:2]:
+        served.send(config, item)
+        served.hear_until(item.key)
 
 
 def test_a_kind_that_finds_no_memory_even_for_its_buffers_is_refused(
