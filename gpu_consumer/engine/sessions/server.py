@@ -67,6 +67,8 @@ class Server:
         Blocks while it loads. Raises ModelUnavailable, and ValueError, with the cure, where the model cannot run as
         `config` asks.
         """
+        if self._session is not None:
+            self._observe(self._session)
         self._session = None  # what it holds is let go before the next one loads
         loaded, seconds = self._residence.take(config)
         if problem := loaded.family.unfit(loaded.pipe, config):
@@ -177,6 +179,9 @@ class Server:
         outcomes = session.step()
         self._heart.rest()
         self._tell(outcomes)
+        self._observe(session)
+
+    def _observe(self, session: Session) -> None:
         if observed := self._observations.due(session):
             self._grants.observe(session.kind, session.peak_slots, session.peak_bytes)
             self._outbox.say(observed)

@@ -69,7 +69,7 @@ class Served:
         self.device = Failing()
         self.residence = Residence(self.device, models)
         self.outbox = Told(theirs)
-        self._server = Server(self.device, self.residence, Inbox(theirs), self.outbox, Encoder(self.outbox.say))
+        self.server = Server(self.device, self.residence, Inbox(theirs), self.outbox, Encoder(self.outbox.say))
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self.events: list[Event] = []
 
@@ -78,7 +78,7 @@ class Served:
 
     def _serve(self) -> None:
         with pytest.raises(HungUp):
-            self._server.serve()
+            self.server.serve()
 
     def send(self, config: GenerationConfig, *items: Item) -> None:
         self._ours.send(Batch(config, items))
@@ -206,6 +206,26 @@ def test_work_that_was_never_done_is_given_the_time_of_a_load(served: Served, mo
     served.hear_until(*(f"again {item.key}" for item in ITEMS))
     assert {"load text", "load denoise", "load decode"} <= first
     assert set(doing) == {"step text", "step denoise", "step decode"}
+
+
+def test_what_was_measured_is_said_of_its_own_kind_though_the_last_one_left(served: Served, models: Path) -> None:
+    short, long, other = tiny_config(models), tiny_config(models, steps=50), tiny_config(models, width=96)
+    server = served.server
+    served.send(short, ITEMS[0])
+    served.send(long, ITEMS[1])
+    while not any(isinstance(event, Observed | Drawn) for event in served.outbox.said):
+        server._attend(0.0)
+        server._admit()
+        server._step()
+    while server._observations._noted == 0:  # it waits some steps for company
+        server._step()
+    served.leave("b")
+    served.send(other, ITEMS[2])
+    server._attend(0.0)
+    assert server._rests
+    server._admit()
+    (observed,) = (event for event in served.outbox.said if isinstance(event, Observed))
+    assert (observed.peak.kind, observed.config_hash) == (short.kind, short.config_hash)
 
 
 def test_a_load_is_shared_by_those_it_was_made_for(served: Served, models: Path) -> None:
