@@ -28,8 +28,8 @@ ME = "me"
 class Bench:
     """A runner and a settler over fakes."""
 
-    def __init__(self, folder: Path, **settings: Any) -> None:
-        self.clock = FixedClock()
+    def __init__(self, folder: Path, *, clock: FixedClock | None = None, **settings: Any) -> None:
+        self.clock = clock or FixedClock()
         self.engine = ScriptedEngine()
         self.index = FakeIndex()
         self.metrics = GpuMetrics()

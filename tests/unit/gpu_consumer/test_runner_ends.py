@@ -1,7 +1,7 @@
 """How a run ends other than well: flaws, deaths, cancels, deadlines, missing models, a drain."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from datetime import timedelta
 from pathlib import Path
 
@@ -175,7 +175,7 @@ async def test_a_cancelled_job_leaves_the_queue_at_once(tmp_path: Path) -> None:
 async def test_a_cancelled_job_leaves_the_engine_at_its_next_step(bench: Bench) -> None:
     bench.engine.gate.clear()
     job, _ = bench.take(work_item("running", images=2), work_item("other"))
-    await bench.until(lambda: sum(map(len, bench.engine.runs)) == 3)
+    await bench.until(lambda: sum(map(len, bench.engine.runs)) == 3 and job.started)
     bench.settler.cancel(job)
     await bench.until(bench.results)
     result = bench.results()["running"]
@@ -241,8 +241,8 @@ async def test_an_expired_job_is_settled_as_such(bench: Bench) -> None:
 
 async def test_a_deadline_reaches_what_runs(bench: Bench) -> None:
     bench.engine.gate.clear()
-    bench.take(work_item("slow", deadline=EPOCH + timedelta(seconds=5)), work_item("other"))
-    await bench.until(lambda: sum(map(len, bench.engine.runs)) == 2)
+    job, _ = bench.take(work_item("slow", deadline=EPOCH + timedelta(seconds=5)), work_item("other"))
+    await bench.until(lambda: sum(map(len, bench.engine.runs)) == 2 and job.started)
     bench.clock.seconds = 5.0
     bench.backlog.changed()
     await bench.until(bench.results)
@@ -329,3 +329,35 @@ async def test_slots_of_an_engine_that_died_are_not_counted_until_the_next_one_s
     assert bench.value("slot_seconds_total", state="filled") == pytest.approx(1.0)
     bench.engine.gate.set()
     await bench.idle()
+
+
+async def test_a_deadline_takes_the_pictures_that_still_wait_too(bench: Bench) -> None:
+    bench.engine.gate.clear()
+    bench.take(work_item("slow", images=20, deadline=EPOCH + timedelta(seconds=5)))
+    await bench.until(lambda: sum(map(len, bench.engine.runs)) == 4)
+    leave, waiting = bench.engine.leave, list[int]()
+
+    async def seen(keys: Collection[str]) -> None:
+        waiting.append(len(bench.backlog.scheduler))
+        await leave(keys)
+
+    bench.engine.leave = seen  # type: ignore[method-assign]
+    bench.clock.seconds = 5.0
+    bench.backlog.changed()
+    await bench.until(bench.results)
+    assert waiting == [0]
+    assert bench.results()["slow"].status == "expired"
+
+
+async def test_what_is_claimed_of_an_index_that_is_lost_meanwhile_does_not_run(bench: Bench) -> None:
+    write = bench.index.write
+
+    async def lost(changes: object) -> None:
+        bench.index.write = write  # type: ignore[method-assign]
+        bench.lose(bench.index)
+        await write(changes)  # type: ignore[arg-type]
+
+    bench.index.write = lost  # type: ignore[method-assign]
+    bench.take(work_item("lost"))
+    await bench.until(lambda: not bench.backlog.jobs)
+    assert bench.engine.batches == []

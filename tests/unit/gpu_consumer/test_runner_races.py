@@ -189,8 +189,8 @@ async def test_what_an_engine_said_before_it_died_is_heard_even_if_that_is_late(
 async def test_a_job_that_is_taken_anew_while_it_runs_knows_what_it_cost(bench: Bench) -> None:
     bench.engine.gate.clear()
     item = work_item("running", images=2)
-    bench.take(item)
-    await bench.until(lambda: sum(map(len, bench.engine.runs)) == 2)
+    (job,) = bench.take(item)
+    await bench.until(lambda: sum(map(len, bench.engine.runs)) == 2 and job.started)
     bench.lose(bench.index)
     bench.index = FakeIndex()
     bench.take(item)
@@ -216,3 +216,30 @@ async def test_a_job_that_is_taken_anew_while_it_runs_keeps_the_pictures_it_has(
     await bench.idle()
     assert len(bench.results()["many"].artifacts) == 9
     assert bench.engine.runs_of(anew.id) == 9, "none was made twice"
+
+
+# What all of it costs.
+
+
+@pytest.mark.parametrize("accident", ["none", "refused", "died", "cancelled"])
+async def test_a_tenant_is_booked_with_what_it_was_given_and_nothing_else(bench: Bench, accident: str) -> None:
+    bench.engine.gate.clear()
+    if accident == "refused":
+        bench.engine.missing = {"tiny"}
+    jobs = bench.take(work_item("first"), work_item("second"))
+    if accident == "refused":
+        await bench.until(lambda: bench.backlog.count("held") == 2)
+        bench.engine.missing = set()
+        bench.clock.seconds = 61.0
+        bench.expire()
+    await bench.until(lambda: sum(map(len, bench.engine.runs)) == 2)
+    if accident == "died":
+        bench.engine.die()
+    if accident == "cancelled":
+        bench.settler.cancel(jobs[0])
+        await bench.until(bench.results)
+    bench.engine.gate.set()
+    await bench.idle()
+    account = bench.backlog.scheduler._shares._tenants["standard"]["blue"]
+    spent = 0.25 + (0.125 if accident == "cancelled" else 0.25)
+    assert account.served - account.credit == pytest.approx(spent)

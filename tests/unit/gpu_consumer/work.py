@@ -1,5 +1,6 @@
 """Work items and indexes for tests without a broker."""
 
+import time
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -31,6 +32,17 @@ class FixedClock(Clock):
 
     def wall_ms(self) -> int:
         return int((EPOCH.timestamp() + self.seconds) * 1000)
+
+
+class RunningClock(FixedClock):
+    """Begins where the other stands, and goes on."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    @property
+    def seconds(self) -> float:  # type: ignore[override]
+        return time.monotonic() - self._began
 
 
 def config(**changes: Any) -> GenerationConfig:
