@@ -32,9 +32,9 @@ class HostCopy:
     def enter(self, device: str) -> None:
         """Bring every weight to `device`; blocks for it. After a torch.OutOfMemoryError they are still on the host."""
         blocks = [block.to(device, non_blocking=True, copy=True) for block in self._blocks]
+        self._point_to(blocks)  # while they are on their way
         if device == "cuda":
             torch.cuda.synchronize()
-        self._point_to(blocks)
 
     def _point_to(self, blocks: list[torch.Tensor]) -> None:
         for part, block in zip(self._parts, blocks, strict=True):
