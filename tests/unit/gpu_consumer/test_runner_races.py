@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gpu_consumer.engine.protocol import Ended
 from gpu_consumer.ledger import Mark
 from streams.kafka.errors import LeaseVoid
 from tests.unit.gpu_consumer.bench import Bench
@@ -243,3 +244,26 @@ async def test_a_tenant_is_booked_with_what_it_was_given_and_nothing_else(bench:
     account = bench.backlog.scheduler._shares._tenants["standard"]["blue"]
     spent = 0.25 + (0.125 if accident == "cancelled" else 0.25)
     assert account.served - account.credit == pytest.approx(spent)
+
+
+async def test_a_suspect_waits_until_others_are_encoded_too(bench: Bench) -> None:
+    bench.index.ledger("standard").marks[1] = Mark("", 0, 0, engine_deaths=1)
+    say, ended = bench.engine._say, list[Any]()
+
+    def slow(*events: Any) -> None:
+        ended.extend(each for each in events if isinstance(each, Ended) and "suspect" not in each.key)
+        say(*(each for each in events if each not in ended))
+
+    bench.engine._say = slow  # type: ignore[method-assign]
+    (first,) = bench.take(work_item("first"))
+    await bench.until(lambda: ended)
+    bench.engine._say = say  # type: ignore[method-assign]
+    (suspect,) = bench.take(work_item("suspect"), offset=1)
+    await bench.until(lambda: len(bench.backlog.scheduler) == 1)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    early = bench.engine.runs_of(suspect.id)
+    say(*ended)
+    await bench.idle()
+    assert (early, bench.engine.runs_of(suspect.id)) == (0, 1)
+    assert first.complete
