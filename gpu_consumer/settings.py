@@ -67,7 +67,7 @@ class GpuConsumerSettings(BaseSettings):
         "runs a batch of its own. Above 1: Linux only.",
     )
     engine_start_seconds_max: Seconds = Field(default=900, description="From spawn until loaded and warm.")
-    engine_watchdog_seconds_min: Annotated[float, Field(ge=5, le=86_400)] = Field(
+    engine_watchdog_seconds_min: Annotated[float, Field(ge=3, le=86_400)] = Field(
         default=30, description="An engine without a sign of life for so long, and for ten of its steps, is killed."
     )
     engine_deaths_max: Annotated[int, Field(ge=1, le=100)] = Field(
