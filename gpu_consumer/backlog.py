@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gpu_consumer.engine.protocol import Flaw, Picture
-from gpu_consumer.expected import Expected
 from gpu_consumer.index import Index
 from gpu_consumer.intake import Work
 from gpu_consumer.results import Run
-from gpu_consumer.scheduler import Scheduler, Unit
+from gpu_consumer.scheduling.expected import Expected
+from gpu_consumer.scheduling.scheduler import Scheduler, Unit
 from gpu_consumer.verdicts import Verdict
 from schemas.names import request_name
 from schemas.outcome import WorkRecord

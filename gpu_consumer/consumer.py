@@ -18,13 +18,13 @@ from gpu_consumer.engine.protocol import Engine, Observed, Profiled, Ready
 from gpu_consumer.fetcher import Fetcher
 from gpu_consumer.index import Change, Index
 from gpu_consumer.intake import read_work
-from gpu_consumer.keeper import note_start
 from gpu_consumer.metrics import GpuMetrics
 from gpu_consumer.outcomes import Outcomes
 from gpu_consumer.owner import Owner
 from gpu_consumer.results import environment
-from gpu_consumer.runner import Runner
-from gpu_consumer.scheduler import Scheduler
+from gpu_consumer.running.keeper import note_start
+from gpu_consumer.running.runner import Runner
+from gpu_consumer.scheduling.scheduler import Scheduler
 from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.settle import Settler
 from gpu_consumer.store.outcomes import OutcomeStore

@@ -13,13 +13,13 @@ from gpu_consumer.engine.process import EngineProcess
 from gpu_consumer.engine.protocol import DeviceEngine, Engine, EngineDied, Observed, Profiled, Ready
 from gpu_consumer.engine.team import EngineTeam
 from gpu_consumer.gpu.telemetry import GpuTelemetry
-from gpu_consumer.keeper import EngineUnusable
 from gpu_consumer.measures import Measures
 from gpu_consumer.metrics import GpuMetrics
 from gpu_consumer.models.digests import ModelUnavailable
 from gpu_consumer.observations import Observations
 from gpu_consumer.owner import CannotOpen
 from gpu_consumer.profiles import Profiles
+from gpu_consumer.running.keeper import EngineUnusable
 from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.store.base import StoreSettings, StoreUnavailable
 from gpu_consumer.store.choice import open_store

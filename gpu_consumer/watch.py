@@ -14,7 +14,7 @@ from gpu_consumer.metrics import GpuMetrics
 from gpu_consumer.outcomes import Outcomes
 from gpu_consumer.owner import Owner
 from gpu_consumer.progress import ProgressWatch
-from gpu_consumer.runner import Runner
+from gpu_consumer.running.runner import Runner
 from gpu_consumer.settings import GpuConsumerSettings
 from schemas.request import LANES
 from streams.kafka.errors import ViewFailed

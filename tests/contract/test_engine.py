@@ -28,7 +28,7 @@ from gpu_consumer.engine.protocol import (
     Refused,
 )
 from gpu_consumer.engine.settings import EngineSettings
-from gpu_consumer.engine.virtual import VirtualEngine
+from gpu_consumer.engine.virtual.engine import VirtualEngine
 from gpu_consumer.models.digests import ModelUnavailable
 from schemas.config import GenerationConfig, ModelRef
 from tests.streaming import PATIENCE, Heard, digests, run

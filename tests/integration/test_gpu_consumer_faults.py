@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpu_consumer.keeper import EngineUnusable
+from gpu_consumer.running.keeper import EngineUnusable
 from gpu_consumer.store.base import StoreUnavailable
 from gpu_consumer.store.outcomes import OutcomeStore
 from schemas.codec import encode

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from gpu_consumer.scheduler import Room, Scheduler, Unit
+from gpu_consumer.scheduling.scheduler import Room, Scheduler, Unit
 from schemas.request import LANES
 
 WAIT_SECONDS = 3.0

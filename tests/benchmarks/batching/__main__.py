@@ -18,8 +18,8 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from gpu_consumer.engine.virtual_clock import VirtualClock
-from gpu_consumer.engine.virtual_device import VirtualDevice
+from gpu_consumer.engine.virtual.clock import VirtualClock
+from gpu_consumer.engine.virtual.device import VirtualDevice
 from tests.benchmarks.batching import real_time, virtual_time
 from tests.benchmarks.batching.baselines import EagerPadToMax, Knobs, PadToMax, tuned
 from tests.benchmarks.batching.peers import PEERS, NotInstallable, Peer, environment, serving

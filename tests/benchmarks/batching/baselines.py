@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import ceil, inf
 
-from gpu_consumer.engine.virtual_device import VirtualDevice
+from gpu_consumer.engine.virtual.device import VirtualDevice
 from tests.benchmarks.batching.workload import STEP_COUNTS, Job, quantile
 
 SIZES = (16, 12, 8, 6, 4, 3, 2)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from gpu_consumer.engine.protocol import Batch, Drawn, Ended, Event, Item, Pulse, Refused
-from gpu_consumer.scheduler import Room, Scheduler, Unit
+from gpu_consumer.scheduling.scheduler import Room, Scheduler, Unit
 from schemas.config import GenerationConfig
 from tests.benchmarks.batching.workload import Job
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpu_consumer.engine.protocol import Ended, Picture
-from gpu_consumer.engine.virtual_loop import VirtualLoop
+from gpu_consumer.engine.virtual.loop import VirtualLoop
 from schemas.config import GenerationConfig
 from tests.benchmarks.batching.front import Front
 from tests.benchmarks.batching.workload import STEP_COUNTS, Job

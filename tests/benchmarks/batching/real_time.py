@@ -14,9 +14,9 @@ from statistics import median
 import aiohttp
 
 from gpu_consumer.engine.protocol import Ended, Picture, Pulse
-from gpu_consumer.engine.virtual import VirtualEngine
-from gpu_consumer.engine.virtual_clock import VirtualClock
-from gpu_consumer.engine.virtual_device import VirtualDevice
+from gpu_consumer.engine.virtual.clock import VirtualClock
+from gpu_consumer.engine.virtual.device import VirtualDevice
+from gpu_consumer.engine.virtual.engine import VirtualEngine
 from tests.benchmarks.batching.baselines import Knobs
 from tests.benchmarks.batching.front import Front
 from tests.benchmarks.batching.ours import AHEAD, configs

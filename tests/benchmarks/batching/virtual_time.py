@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
-from gpu_consumer.engine.virtual_device import VirtualDevice
-from gpu_consumer.engine.virtual_loop import VirtualLoop
+from gpu_consumer.engine.virtual.device import VirtualDevice
+from gpu_consumer.engine.virtual.loop import VirtualLoop
 from tests.benchmarks.batching import ours
 from tests.benchmarks.batching.baselines import BASELINES, Tuned, saturated, tuned
 from tests.benchmarks.batching.workload import MEAN_STEPS, STEP_COUNTS, backlog, poisson, quantile

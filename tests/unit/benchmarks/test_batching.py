@@ -2,8 +2,8 @@
 
 import pytest
 
-from gpu_consumer.engine.virtual_device import VirtualDevice
-from gpu_consumer.engine.virtual_loop import VirtualLoop
+from gpu_consumer.engine.virtual.device import VirtualDevice
+from gpu_consumer.engine.virtual.loop import VirtualLoop
 from tests.benchmarks.batching import ours
 from tests.benchmarks.batching.baselines import (
     BASELINES,

@@ -9,8 +9,8 @@ from gpu_consumer import results
 from gpu_consumer.backlog import Backlog, Job
 from gpu_consumer.metrics import GpuMetrics
 from gpu_consumer.outcomes import Outcomes
-from gpu_consumer.runner import Runner
-from gpu_consumer.scheduler import Scheduler
+from gpu_consumer.running.runner import Runner
+from gpu_consumer.scheduling.scheduler import Scheduler
 from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.settle import Settler
 from gpu_consumer.store.base import StoreSettings

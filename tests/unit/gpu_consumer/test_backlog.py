@@ -2,7 +2,7 @@
 
 from gpu_consumer.backlog import Backlog
 from gpu_consumer.engine.protocol import Flaw, Picture
-from gpu_consumer.scheduler import Scheduler
+from gpu_consumer.scheduling.scheduler import Scheduler
 from tests.unit.gpu_consumer.work import FakeIndex, config, job_of, work_item
 
 

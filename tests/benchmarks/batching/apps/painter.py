@@ -9,8 +9,8 @@ import threading
 import time
 from collections.abc import Sequence
 
-from gpu_consumer.engine.virtual_clock import VirtualClock
-from gpu_consumer.engine.virtual_device import VirtualDevice
+from gpu_consumer.engine.virtual.clock import VirtualClock
+from gpu_consumer.engine.virtual.device import VirtualDevice
 
 PORT = int(os.environ.get("KILN_PORT", "0"))
 SIZE = int(os.environ.get("KILN_SIZE", "1"))

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpu_consumer.deadlines import Deadlines
-from gpu_consumer.fairness import Shares
-from gpu_consumer.queues import Group, Queues, Unit
+from gpu_consumer.scheduling.deadlines import Deadlines
+from gpu_consumer.scheduling.fairness import Shares
+from gpu_consumer.scheduling.queues import Group, Queues, Unit
 from schemas.request import Lane
 
 __all__ = ["LANE_WEIGHTS", "Chosen", "Room", "Scheduler", "Unit"]

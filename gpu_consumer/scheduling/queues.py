@@ -8,7 +8,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gpu_consumer.fairness import Entry, FairQueue, Shares
+from gpu_consumer.scheduling.fairness import Entry, FairQueue, Shares
 from schemas.request import LANES, Lane
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gpu_consumer.engine.virtual_clock import SLACK_SECONDS, VirtualClock
-from gpu_consumer.engine.virtual_device import H200_STEPS, VirtualDevice
+from gpu_consumer.engine.virtual.clock import SLACK_SECONDS, VirtualClock
+from gpu_consumer.engine.virtual.device import H200_STEPS, VirtualDevice
 
 
 @pytest.mark.parametrize(("batch", "seconds"), [*H200_STEPS, (6, 0.3325), (12, 0.6285), (24, 1.239)])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpu_consumer.engine.protocol import EngineDied, Ready
-from gpu_consumer.keeper import EngineUnusable
+from gpu_consumer.running.keeper import EngineUnusable
 from schemas.outcome import Outcome
 from tests.unit.gpu_consumer.bench import Bench
 from tests.unit.gpu_consumer.work import EPOCH, config, work_item

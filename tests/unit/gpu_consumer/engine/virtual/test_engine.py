@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from gpu_consumer.engine.protocol import Ended, EngineDied, Event, Joined, Picture, Pulse
-from gpu_consumer.engine.virtual import VirtualEngine
-from gpu_consumer.engine.virtual_device import VirtualDevice
-from tests.unit.gpu_consumer.engine.test_virtual_loop import batch
+from gpu_consumer.engine.virtual.device import VirtualDevice
+from gpu_consumer.engine.virtual.engine import VirtualEngine
+from tests.unit.gpu_consumer.engine.virtual.test_loop import batch
 
 SECONDS_MAX = 30
 
@@ -88,5 +88,5 @@ async def test_a_wait_for_events_ends_with_the_engine() -> None:
 
 
 def test_it_imports_no_torch() -> None:
-    code = "import sys, gpu_consumer.engine.virtual; sys.exit(int('torch' in sys.modules))"
+    code = "import sys, gpu_consumer.engine.virtual.engine; sys.exit(int('torch' in sys.modules))"
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": ":".join(sys.path)})

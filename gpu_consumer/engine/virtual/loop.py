@@ -25,8 +25,8 @@ from gpu_consumer.engine.protocol import (
     Share,
 )
 from gpu_consumer.engine.stepwise.slots import Slots
-from gpu_consumer.engine.virtual_device import VirtualDevice, VirtualMemory
-from gpu_consumer.engine.virtual_lives import Life, Session, charge, picture
+from gpu_consumer.engine.virtual.device import VirtualDevice, VirtualMemory
+from gpu_consumer.engine.virtual.lives import Life, Session, charge, picture
 
 DECODE_WAIT_STEPS = 4  # as engine/stepwise/loop.py, which imports torch; a test holds them together
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from gpu_consumer.engine.protocol import Batch, Drawn, Ended, Event, Flaw, Item, Joined, Observed, Picture, Refused
-from gpu_consumer.engine.virtual_device import VirtualDevice
-from gpu_consumer.engine.virtual_loop import DECODE_WAIT_STEPS, VirtualLoop
+from gpu_consumer.engine.virtual.device import VirtualDevice
+from gpu_consumer.engine.virtual.loop import DECODE_WAIT_STEPS, VirtualLoop
 from schemas.config import GenerationConfig
 from tests.unit.gpu_consumer.work import config
 

@@ -1,8 +1,8 @@
 """Pulses as metrics."""
 
 from gpu_consumer.engine.protocol import MemoryReading, Pulse
-from gpu_consumer.gauges import PulseGauges
 from gpu_consumer.metrics import GpuMetrics
+from gpu_consumer.running.gauges import PulseGauges
 
 
 def test_batch_fill_is_weighted_by_time() -> None:

@@ -7,14 +7,14 @@ is sent joins in the order in which it was chosen.
 import asyncio
 from collections.abc import Callable, Sequence
 
-from gpu_consumer.absorb import Absorber
 from gpu_consumer.backlog import Backlog
-from gpu_consumer.claims import Claims
 from gpu_consumer.clock import Clock
 from gpu_consumer.engine.protocol import Batch, Engine, Item
-from gpu_consumer.inside import Flight, Inside
 from gpu_consumer.metrics import GpuMetrics
-from gpu_consumer.scheduler import Chosen
+from gpu_consumer.running.absorb import Absorber
+from gpu_consumer.running.claims import Claims
+from gpu_consumer.running.inside import Flight, Inside
+from gpu_consumer.scheduling.scheduler import Chosen
 from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.settle import Settler
 

@@ -9,16 +9,16 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 
-from gpu_consumer.absorb import Absorber
 from gpu_consumer.backlog import Backlog, Job
-from gpu_consumer.claims import Claims
 from gpu_consumer.clock import Clock
-from gpu_consumer.dispatch import Dispatcher
 from gpu_consumer.engine.protocol import Engine, EngineDied, Event, Observed, Profiled, Refused
-from gpu_consumer.inside import Inside
-from gpu_consumer.keeper import EngineKeeper
 from gpu_consumer.metrics import GpuMetrics
 from gpu_consumer.outcomes import Outcomes
+from gpu_consumer.running.absorb import Absorber
+from gpu_consumer.running.claims import Claims
+from gpu_consumer.running.dispatch import Dispatcher
+from gpu_consumer.running.inside import Inside
+from gpu_consumer.running.keeper import EngineKeeper
 from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.settle import Settler
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from gpu_consumer import fairness
-from gpu_consumer.scheduler import Chosen, Room, Scheduler, Unit
+from gpu_consumer.scheduling import fairness
+from gpu_consumer.scheduling.scheduler import Chosen, Room, Scheduler, Unit
 
 IDLE = Room()
 

@@ -5,9 +5,9 @@ import time
 from collections.abc import Collection, Sequence
 
 from gpu_consumer.engine.protocol import Batch, DeviceInfo, Ended, EngineDied, Event, Joined, Pulse, Ready
-from gpu_consumer.engine.virtual_clock import VirtualClock
-from gpu_consumer.engine.virtual_device import VirtualDevice
-from gpu_consumer.engine.virtual_loop import VirtualLoop
+from gpu_consumer.engine.virtual.clock import VirtualClock
+from gpu_consumer.engine.virtual.device import VirtualDevice
+from gpu_consumer.engine.virtual.loop import VirtualLoop
 
 _PULSE_SECONDS = 0.25
 _NOT_STARTED = "the engine is not started; start it"

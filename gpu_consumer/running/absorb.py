@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from gpu_consumer.backlog import Backlog, Job
 from gpu_consumer.clock import Clock
 from gpu_consumer.engine.protocol import Drawn, Ended, Event, Joined, Observed, Picture, Profiled, Pulse
-from gpu_consumer.gauges import PulseGauges
-from gpu_consumer.inside import Flight, Inside
 from gpu_consumer.metrics import GpuMetrics
+from gpu_consumer.running.gauges import PulseGauges
+from gpu_consumer.running.inside import Flight, Inside
 from gpu_consumer.settle import Settler
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from gpu_consumer.backlog import Job
 from gpu_consumer.engine.protocol import Pulse
-from gpu_consumer.expected import Expected
-from gpu_consumer.inside import Flight, Inside
-from gpu_consumer.scheduler import Room, Unit
+from gpu_consumer.running.inside import Flight, Inside
+from gpu_consumer.scheduling.expected import Expected
+from gpu_consumer.scheduling.scheduler import Room, Unit
 from tests.unit.gpu_consumer.work import FakeIndex, job_of, work_item
 
 MANY = 1000

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from gpu_consumer.backlog import Job
 from gpu_consumer.engine.protocol import Pulse
-from gpu_consumer.expected import Expected
-from gpu_consumer.scheduler import Room, Unit
+from gpu_consumer.scheduling.expected import Expected
+from gpu_consumer.scheduling.scheduler import Room, Unit
 
 
 @dataclass(slots=True, eq=False)

@@ -1,0 +1,1 @@
+"""Between backlog and engine: claim, send, hear, charge, and start an engine again."""

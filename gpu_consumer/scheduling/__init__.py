@@ -1,0 +1,1 @@
+"""Which pictures run next. Pure: every call is given the time."""
