@@ -6,8 +6,9 @@ from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from schemas.catalogue import ConfigCatalogue, load_configs
-from schemas.errors import CatalogueError, setting_refused
+from schemas.errors import CatalogueError
 from schemas.pools import Pools, Tenants, load_pools, load_tenants
+from schemas.settings import setting_refused
 from schemas.topics import Catalogue, TopicSettings
 
 
@@ -34,5 +35,5 @@ class DeploymentSettings(BaseSettings):
         try:
             settings = TopicSettings()
         except ValidationError as error:
-            raise CatalogueError(setting_refused(error, "KILN_TOPICS_")) from error
+            raise CatalogueError(setting_refused(error, TopicSettings)) from error
         return Catalogue(settings, self.load_pools())

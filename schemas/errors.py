@@ -1,17 +1,8 @@
 """Errors of reading what others wrote, grouped by what the reader does with them."""
 
-from pydantic import ValidationError
-
 
 class SchemaError(Exception):
     """Base of this package."""
-
-
-def setting_refused(error: ValidationError, prefix: str) -> str:
-    """The first thing wrong in a settings model, by the name of its environment variable; never its value."""
-    detail = error.errors(include_url=False, include_input=False)[0]
-    name = "_".join(str(part) for part in detail["loc"])
-    return f"{prefix}{name.upper()}: {detail['msg']}" if name else detail["msg"].removeprefix("Value error, ")
 
 
 class Undecodable(SchemaError):

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 from aiokafka.errors import KafkaError
-from pydantic import ValidationError
 
 from gpu_consumer.gpu.settings import GpuTelemetrySettings
 from gpu_consumer.gpu.telemetry import GpuTelemetry
@@ -19,6 +18,7 @@ from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.store.base import StoreError, StoreSettings
 from schemas.deployment import DeploymentSettings
 from schemas.errors import CatalogueError, CommandError
+from schemas.settings import read_settings
 from streams.kafka.errors import StreamError
 from streams.kafka.settings import KafkaSettings
 from streams.logs import log_to_stderr
@@ -65,7 +65,7 @@ def run(
 
 def _service(given: dict[str, Any]) -> GpuService:
     try:
-        settings = GpuConsumerSettings(**given)
+        settings = read_settings(GpuConsumerSettings, **given)
         deployment = DeploymentSettings()
         configs = deployment.load_configs()
         preload = preload_list(settings.preload, settings.pool, configs)
@@ -79,13 +79,9 @@ def _service(given: dict[str, Any]) -> GpuService:
             KafkaSettings.load(),
             deployment.catalogue(),
             make_engine(settings, preload),
-            StoreSettings(),
-            GpuTelemetry(GpuTelemetrySettings()) if on_card else None,
+            read_settings(StoreSettings),
+            GpuTelemetry(read_settings(GpuTelemetrySettings)) if on_card else None,
         )
-    except ValidationError as error:
-        detail = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in detail["loc"]) or error.title
-        raise CommandError(f"{where}: {detail['msg']}") from error
     except ModelUnavailable as error:
         raise CommandError(str(error), EXIT_ENGINE) from error
     except (CatalogueError, StreamError, StoreError) as error:

@@ -17,8 +17,9 @@ from gpu_consumer.verify.sources import EXIT_CANNOT, results_of, wishes_of
 from gpu_consumer.verify.wish import Wish, config_of
 from schemas.catalogue import ConfigCatalogue
 from schemas.deployment import DeploymentSettings
-from schemas.errors import CatalogueError, CommandError, setting_refused
+from schemas.errors import CatalogueError, CommandError
 from schemas.result import Artifact, Succeeded
+from schemas.settings import setting_refused
 from streams.artifacts import read
 
 EXIT_DIFFERENT = 1
@@ -63,7 +64,7 @@ def verify(
         settings = GpuConsumerSettings(**given).engine_settings()  # type: ignore[arg-type]
         configs = DeploymentSettings().load_configs()
     except ValidationError as error:
-        raise CommandError(setting_refused(error, "KILN_GPU_"), EXIT_CANNOT) from error
+        raise CommandError(setting_refused(error, GpuConsumerSettings), EXIT_CANNOT) from error
     except CatalogueError as error:
         raise CommandError(str(error), EXIT_CANNOT) from error
     results = results_of(result)

@@ -9,6 +9,7 @@ from rich.table import Table
 from infra.broker import server
 from infra.broker.server import State
 from infra.broker.settings import BrokerSettings
+from schemas.settings import read_settings
 
 app = typer.Typer(help="The development broker: a real Apache Kafka on this machine.", no_args_is_help=True)
 
@@ -31,7 +32,7 @@ def up(
     """
     if brokers == 2:
         raise typer.BadParameter("two cannot outvote one that is lost; take 1 or 3", param_hint="--brokers")
-    started = server.up(BrokerSettings(), _err, brokers=brokers)
+    started = server.up(read_settings(BrokerSettings), _err, brokers=brokers)
     if started.already_running:
         _out.print(f"The broker runs already at [bold]{started.bootstrap}[/].", soft_wrap=True)
     else:
@@ -42,7 +43,7 @@ def up(
 @app.command()
 def down() -> None:
     """Stop the broker and keep its data. Exits 0, also when none ran."""
-    stopped = server.down(BrokerSettings())
+    stopped = server.down(read_settings(BrokerSettings))
     _out.print("The broker is stopped; its data is kept." if stopped else "No broker runs.")
 
 
@@ -53,7 +54,7 @@ def status() -> None:
     Exits 0 when it does, 1 when a process is gone without `down`, 3 when it is stopped, 4 when it lives and
     acknowledges nothing.
     """
-    found = server.status(BrokerSettings())
+    found = server.status(read_settings(BrokerSettings))
     _out.print(found.sentence, soft_wrap=True)
     if found.pids:
         table = Table.grid(padding=(0, 2))

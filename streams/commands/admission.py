@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 from aiokafka.errors import KafkaError
-from pydantic import ValidationError
 
 from admission.errors import AdmissionError
 from admission.settings import AdmissionLimits
 from schemas.deployment import DeploymentSettings
 from schemas.errors import CatalogueError, CommandError
+from schemas.settings import read_settings
 from streams.commands.codes import codes
 from streams.errors import ServiceError
 from streams.intake.choice import make_intake
@@ -40,15 +40,11 @@ def run(
     """Decide requests until SIGTERM or SIGINT. Exit 3 where the logs do not hold what an honest decision needs."""
     log_to_stderr(verbose=verbose)
     try:
-        settings = AdmissionServiceSettings()
+        settings = read_settings(AdmissionServiceSettings)
         if accept_loss:
             settings = settings.model_copy(update={"accept_loss": True})
         kafka = KafkaSettings.load()
-        declared = load_world(DeploymentSettings(), AdmissionLimits())
-    except ValidationError as error:
-        detail = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in detail["loc"]) or error.title
-        raise CommandError(f"{where}: {detail['msg']}") from error
+        declared = load_world(DeploymentSettings(), read_settings(AdmissionLimits))
     except (CatalogueError, StreamError, ValueError) as error:
         raise CommandError(str(error)) from error
     catalogue = declared.catalogue

@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from schemas.settings import setting_refused
 from streams.kafka.errors import ConnectionSettingsError
 
 # Records are 4 MiB at most. Twice that leaves room for keys, headers and the batch around them (case KQ-17).
@@ -143,10 +144,7 @@ class KafkaSettings(BaseSettings):
             return cls(**given)
         except ValidationError as error:
             # Only where and why: the values may be secrets.
-            faults = "; ".join(
-                ": ".join(filter(None, (".".join(map(str, fault["loc"])), fault["msg"]))) for fault in error.errors()
-            )
-            raise ConnectionSettingsError(f"the KAFKA_ settings are refused: {faults}") from None
+            raise ConnectionSettingsError(setting_refused(error, cls)) from None
 
     def client_options(self) -> dict[str, Any]:
         """What every client gets. Reads the certificate files: call it for each client, so that a renewal is seen.
