@@ -16,9 +16,11 @@ def read_yaml(model: type[_Model], path: Path) -> _Model:
     try:
         return model.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
     except ValidationError as error:
-        detail = error.errors(include_url=False)[0]
+        faults = error.errors(include_url=False)
+        # Where a number is refused that might have been a boolean, the number's fault is the one to hear of.
+        detail = next((fault for fault in faults if fault["type"] != "bool_type"), faults[0])
         where = ".".join(str(part) for part in detail["loc"])
-        raise CatalogueError(f"{path.name}: {where}: {detail['msg']}") from error
+        raise CatalogueError(f"{path.name}: {where}: {detail['msg'].removeprefix('Value error, ')}") from error
     except yaml.YAMLError as error:
         raise CatalogueError(f"{path.name} is no YAML: {error}") from error
     except FileNotFoundError as error:

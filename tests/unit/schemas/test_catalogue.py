@@ -85,6 +85,20 @@ def test_a_broken_file_is_named(folder: Path, text: str, sentence: str) -> None:
         load_configs(folder)
 
 
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"vae_tiling": 65}, "should be a multiple of 64$"),
+        ({"vae_tiling": None}, "should be a valid"),
+        ({"offload": "model"}, r"broken.yaml: versions.1: offload: model needs batching: whole"),
+    ],
+)
+def test_what_cannot_be_made_is_told_in_one_sentence(folder: Path, changes: dict[str, Any], sentence: str) -> None:
+    write(folder, "broken", {1: {**VERSION, **changes}})
+    with pytest.raises(CatalogueError, match=sentence):
+        load_configs(folder)
+
+
 def test_a_file_is_named_after_its_config(folder: Path) -> None:
     (folder / "poster.yaml").rename(folder / "placard.yaml")
     with pytest.raises(CatalogueError, match="name the file after its config"):
