@@ -27,8 +27,9 @@ def setting_refused(error: ValidationError, kind: type[BaseSettings]) -> str:
     if not detail["loc"]:
         return f"{_prefix(kind)}: {said}"
     field, *within = map(str, detail["loc"])
-    if detail["type"] == "string_pattern_mismatch" and field in kind.model_fields:
-        said += f"; give {kind.model_fields[field].description}" if kind.model_fields[field].description else ""
+    told = kind.model_fields[field].description if field in kind.model_fields else None
+    if detail["type"] == "string_pattern_mismatch" and told:
+        said += f" ({told.rstrip('.')})"
     return ": ".join([f"{_prefix(kind)}{field.upper()}", *within, said])
 
 

@@ -28,7 +28,7 @@ class _Kiln(BaseSettings):
     [
         ("BRICKS", "0", "KILN_TEST_BRICKS: Input should be greater than or equal to 1"),
         ("BRICKS", "11", "KILN_TEST_: bricks is above most; lower it"),
-        ("PLACE", "hush", r"KILN_TEST_PLACE: String should match pattern '^\w+:\d+$'; give host:port"),
+        ("PLACE", "hush", r"KILN_TEST_PLACE: String should match pattern '^\w+:\d+$' (host:port)"),
         ("WEIGHTS", "hush", 'KILN_TEST_: error parsing value for field "weights" from'),
         ("WEIGHTS", '{"a": "hush"}', "KILN_TEST_WEIGHTS: a: Input should be a valid integer"),
     ],

@@ -44,7 +44,7 @@ def test_the_environment_goes_before_the_development_broker(tmp_path: Path, monk
 @pytest.mark.parametrize(
     ("given", "cure"),
     [
-        ({"bootstrap_servers": "kafka"}, "KAFKA_BOOTSTRAP_SERVERS: .*; give host:port"),
+        ({"bootstrap_servers": "kafka"}, "KAFKA_BOOTSTRAP_SERVERS: .* .host:port of one"),
         ({"heartbeat_interval_ms": 4_000}, "heartbeat_interval_ms is above a third"),
         ({"session_timeout_ms": 300_000}, "max_poll_interval_ms is not above"),
         ({"transaction_deadline_ms": 10_000}, "transaction_deadline_ms is not below"),
