@@ -25,7 +25,7 @@ def check_backends(config: GenerationConfig, device: str) -> None:
     request should not be the one to find out.
     """
     for problem in _problems(config, on_card=device == "cuda"):
-        raise BackendMissing(f"{config.label} cannot run here: {problem}, or serve a version without the option")
+        raise BackendMissing(f"{config.label} cannot run here: {problem}, or retire this version")
 
 
 def _problems(config: GenerationConfig, *, on_card: bool) -> Iterator[str]:
@@ -34,10 +34,10 @@ def _problems(config: GenerationConfig, *, on_card: bool) -> Iterator[str]:
     if config.offload != "none" and not _has("accelerate"):
         yield f"offload: {config.offload} needs accelerate; install promptkiln[offload]"
     if config.offload == "sequential" and not on_card:
-        yield "offload: sequential has nowhere to take weights from on a CPU; set the engine's device to cuda"
+        yield "offload: sequential has nowhere to take weights from on a CPU; set KILN_GPU_DEVICE to cuda"
     if config.attention == "xformers":
         if not on_card:
-            yield "attention: xformers computes on a card alone; set the engine's device to cuda"
+            yield "attention: xformers computes on a card alone; set KILN_GPU_DEVICE to cuda"
         if not _has("xformers"):
             yield "attention: xformers needs xformers; install promptkiln[xformers], built for this torch"
     if config.compile is not None:
@@ -47,7 +47,7 @@ def _problems(config: GenerationConfig, *, on_card: bool) -> Iterator[str]:
 def _compiling(backend: str, *, on_card: bool) -> Iterator[str]:
     if backend == "tensorrt":
         if not on_card:
-            yield "compile.backend: tensorrt makes kernels for a card alone; set the engine's device to cuda"
+            yield "compile.backend: tensorrt makes kernels for a card alone; set KILN_GPU_DEVICE to cuda"
         if not _has("torch_tensorrt"):
             yield "compile.backend: tensorrt needs torch-tensorrt; install the release of it that is for this torch"
     if backend == "inductor":

@@ -39,7 +39,7 @@ def test_what_is_not_installed_is_said_with_the_cure_and_what_is_passes(
 ) -> None:
     """Case DIF-25: at the start, not at the first request."""
     wish = config(**changes)
-    with pytest.raises(BackendMissing, match=f"sketch@1 cannot run here: .*{cure}.*or serve a version without"):
+    with pytest.raises(BackendMissing, match=f"sketch@1 cannot run here: .*{cure}.*or retire this version"):
         check_backends(wish, device)
     installed.add(needs)
     if needs != "triton":  # the machine of this test may have no compiler
@@ -56,7 +56,7 @@ def test_what_is_not_installed_is_said_with_the_cure_and_what_is_passes(
 )
 def test_what_needs_a_card_is_refused_on_a_cpu(installed: set[str], changes: dict[str, Any]) -> None:
     installed |= {"xformers", "torch_tensorrt", "accelerate"}
-    with pytest.raises(BackendMissing, match="set the engine's device to cuda"):
+    with pytest.raises(BackendMissing, match="set KILN_GPU_DEVICE to cuda"):
         check_backends(config(**changes), "cpu")
 
 
