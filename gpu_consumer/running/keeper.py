@@ -53,6 +53,7 @@ class EngineKeeper:
             else:
                 note_start(self._metrics, ready)
                 self.restarting = None
+                _LOG.info("the engine runs again, after %.1f s", sum(ready.timings.values()))
                 return
 
     def _count_death(self, why: str) -> None:

@@ -185,6 +185,7 @@ async def _drive(
     (folder / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
     sheet = folder / "contact-sheet.png"
     sheet.write_bytes(await asyncio.to_thread(_sheet, sent, results))
+    console.print()
     console.print_json(json.dumps(summary))
     console.print(f"pictures: {sheet}", soft_wrap=True)
     wrong = [name for name in ("lost", "duplicates", "failed") if summary[name]]
