@@ -57,7 +57,7 @@ class Encoder:
             while (decoded := self._waiting.get()) is not None:
                 self._say([encoded(decoded)])
         except HungUp:
-            os._exit(0)  # as in child.main: nobody waits for anything
+            return  # nobody listens: whoever steps finds out, at the latest when it says that it waits for us
         except BaseException:
             traceback.print_exc()
             os._exit(_EXIT_BROKEN)  # or the step loop would fill the queue, and wait for nobody

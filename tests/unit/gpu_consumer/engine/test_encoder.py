@@ -4,8 +4,10 @@ import threading
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 
 from gpu_consumer.engine.encoder import WAITING_MAX, Encoder
+from gpu_consumer.engine.inbox import HungUp
 from gpu_consumer.engine.protocol import Ended, Event, Flaw, Item, Picture, Share
 from gpu_consumer.engine.sessions.base import Decoded, Wanted
 from tests.unit.gpu_consumer.engine.test_instant import config
@@ -69,6 +71,21 @@ def test_an_encoder_that_was_never_needed_gives_none() -> None:
     looks: list[None] = []
     Encoder(lambda _: None).close(lambda: looks.append(None))
     assert not looks
+
+
+def test_an_encoder_that_nobody_hears_ends_and_whoever_steps_finds_out() -> None:
+    """It ends no process: in a test that would be the test's own, and with status 0."""
+
+    def hung_up(*_: object) -> None:
+        raise HungUp
+
+    encoder = Encoder(hung_up)
+    encoder.put(decoded("unheard", None))
+    encoder._thread.join(60)
+    assert not encoder._thread.is_alive()
+    with pytest.raises(HungUp):
+        for n in range(WAITING_MAX + 1):
+            encoder.put(decoded(str(n), None), hung_up)
 
 
 BROKEN = """
