@@ -83,9 +83,10 @@ def test_an_encoder_that_nobody_hears_ends_and_whoever_steps_finds_out() -> None
     encoder.put(decoded("unheard", None))
     encoder._thread.join(60)
     assert not encoder._thread.is_alive()
+    for n in range(WAITING_MAX):
+        encoder.put(decoded(str(n), None), hung_up)
     with pytest.raises(HungUp):
-        for n in range(WAITING_MAX + 1):
-            encoder.put(decoded(str(n), None), hung_up)
+        encoder.put(decoded("one too many", None), hung_up)
 
 
 BROKEN = """
