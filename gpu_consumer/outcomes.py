@@ -14,6 +14,7 @@ from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.store.base import OutcomeUnreadable, StoreRefused, StoreUnavailable
 from gpu_consumer.store.outcomes import OutcomeStore, StoredArtifact
 from schemas.outcome import Outcome
+from streams.backoff import Backoff
 
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -86,7 +87,7 @@ class Outcomes:
         return future
 
     async def _patiently(self, call: Callable[[], _T]) -> _T:
-        wait = self._settings.store_backoff_seconds_min
+        backoff = Backoff(self._settings.store_backoff_seconds_min, self._settings.store_backoff_seconds_max)
         while True:
             try:
                 answer = await asyncio.wrap_future(self._submit(call))
@@ -95,8 +96,7 @@ class Outcomes:
                     _LOG.warning("the store does not answer as it should: %s", error)
                 self.waiting_for = f"the store: {error}"
                 self._metrics.count("store_retries_total")
-                await asyncio.sleep(wait)
-                wait = min(2 * wait, self._settings.store_backoff_seconds_max)
+                await asyncio.sleep(backoff.next())
             except OutcomeUnreadable:
                 self._answered()
                 raise
