@@ -28,17 +28,20 @@ class Mark:
 
     def runs_elsewhere(self, incarnation: str, now_ms: int) -> bool:
         """True while another process may still be at it. A holder frozen past its expected end is not waited for."""
-        return self.incarnation not in ("", incarnation) and now_ms < self.until_ms
+        return self.left_by_another(incarnation) and now_ms < self.until_ms
+
+    def left_by_another(self, incarnation: str) -> bool:
+        """Where it runs no more, that process died or lost the lease."""
+        return self.incarnation not in ("", incarnation)
 
     def taken_over(self, incarnation: str, since_ms: int, until_ms: int) -> "Mark":
-        """The mark of the next run. A mark that another process left behind means that it died or lost the lease."""
-        left = self.incarnation not in ("", incarnation)
+        """The mark of the next run."""
         return replace(
             self,
             incarnation=incarnation,
             since_ms=since_ms,
             until_ms=until_ms,
-            consumer_deaths=self.consumer_deaths + left,
+            consumer_deaths=self.consumer_deaths + self.left_by_another(incarnation),
         )
 
     def engine_died(self) -> "Mark":

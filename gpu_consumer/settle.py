@@ -129,7 +129,7 @@ class Settler:
         mark = job.index.ledger(job.lane).marks.get(job.offset)
         elsewhere = mark is not None and mark.runs_elsewhere(self._incarnation, self._clock.wall_ms())
         if mark is not None:
-            consumer_deaths = mark.consumer_deaths + (mark.incarnation not in ("", self._incarnation))
+            consumer_deaths = mark.consumer_deaths + mark.left_by_another(self._incarnation)
             job.engine_deaths = mark.engine_deaths
             job.run.attempt = 1 + mark.engine_deaths + consumer_deaths
             if not elsewhere and job.work.problem is None:
