@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import TypedDict
 
 from gpu_consumer.engine.protocol import Picture, Ready, Share
 from gpu_consumer.intake import Names
@@ -61,12 +62,7 @@ def succeeded(
         for (n, picture), place in zip(sorted(pictures.items()), stored, strict=True)
     )
     return Succeeded(
-        tenant=item.tenant,
-        request_id=item.request_id,
-        job_id=item.job_id,
-        retry_of=item.retry_of,
-        metadata=item.metadata,
-        finished_at=finished_at,
+        **_common(item.job_id, item, finished_at),
         config=_config(item),
         gpu_seconds=run.gpu_seconds,
         attempt=run.attempt,
@@ -84,12 +80,7 @@ def failed(
     item: WorkItem, code: FailureCode, message: str, run: Run, ran_on: Environment | None, finished_at: datetime
 ) -> Failed:
     return Failed(
-        tenant=item.tenant,
-        request_id=item.request_id,
-        job_id=item.job_id,
-        retry_of=item.retry_of,
-        metadata=item.metadata,
-        finished_at=finished_at,
+        **_common(item.job_id, item, finished_at),
         config=_config(item),
         gpu_seconds=run.gpu_seconds,
         attempt=run.attempt,
@@ -104,12 +95,7 @@ def expired(
 ) -> Expired:
     """Also of a work item of a version that this consumer cannot run."""
     return Expired(
-        tenant=names.tenant,
-        request_id=names.request_id,
-        job_id=job_id,
-        retry_of=names.retry_of,
-        metadata=names.metadata,
-        finished_at=finished_at,
+        **_common(job_id, names, finished_at),
         message=message,
         deadline=datetime.fromtimestamp(deadline_ms / 1000, tz=UTC),
         gpu_seconds=gpu_seconds,
@@ -118,15 +104,27 @@ def expired(
 
 def cancelled(job_id: str, names: Names, message: str, gpu_seconds: float, finished_at: datetime) -> Cancelled:
     """Also of a work item of a version that this consumer cannot run."""
-    return Cancelled(
+    return Cancelled(**_common(job_id, names, finished_at), message=message, gpu_seconds=gpu_seconds)
+
+
+class _Common(TypedDict):
+    tenant: str
+    request_id: str
+    job_id: str
+    retry_of: str | None
+    metadata: dict[str, str]
+    finished_at: datetime
+
+
+def _common(job_id: str, names: Names | WorkItem, finished_at: datetime) -> _Common:
+    """What every result says."""
+    return _Common(
         tenant=names.tenant,
         request_id=names.request_id,
         job_id=job_id,
         retry_of=names.retry_of,
         metadata=names.metadata,
         finished_at=finished_at,
-        message=message,
-        gpu_seconds=gpu_seconds,
     )
 
 
