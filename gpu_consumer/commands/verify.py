@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from pydantic import ValidationError
 
 from gpu_consumer.engine.protocol import Item, Picture
 from gpu_consumer.engine.settings import EngineSettings
@@ -19,7 +18,7 @@ from schemas.catalogue import ConfigCatalogue
 from schemas.deployment import DeploymentSettings
 from schemas.errors import CatalogueError, CommandError
 from schemas.result import Artifact, Succeeded
-from schemas.settings import setting_refused
+from schemas.settings import read_settings
 from streams.artifacts import read
 
 EXIT_DIFFERENT = 1
@@ -61,11 +60,9 @@ def verify(
         raise CommandError("give a prompt or a request, not both", EXIT_CANNOT)
     given = {name: value for name, value in (("device", device), ("models_dir", models)) if value is not None}
     try:
-        settings = GpuConsumerSettings(**given).engine_settings()  # type: ignore[arg-type]
+        settings = read_settings(GpuConsumerSettings, **given).engine_settings()
         configs = DeploymentSettings().load_configs()
-    except ValidationError as error:
-        raise CommandError(setting_refused(error, GpuConsumerSettings), EXIT_CANNOT) from error
-    except CatalogueError as error:
+    except (CommandError, CatalogueError) as error:
         raise CommandError(str(error), EXIT_CANNOT) from error
     results = results_of(result)
     wishes = wishes_of(results, request, Wish(prompt, negative) if prompt is not None else None)

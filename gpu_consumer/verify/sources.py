@@ -74,7 +74,9 @@ def _from_topic(name: str) -> GenerationResult:
     try:
         found = _quietly(look)
     except _UNREADABLE as error:
-        raise CommandError(f"the results topic cannot be read: {error}; give the result as a file", 2) from error
+        raise CommandError(
+            f"the results topic cannot be read: {error}; give the result as a file", EXIT_CANNOT
+        ) from error
     if found is None:
         raise CommandError(f"no result of {name} is retained; give it as a file, or `-`", EXIT_CANNOT)
     return found

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gpu_consumer.commands.verify import _verify
+from gpu_consumer.commands.verify import _verify, verify
 from gpu_consumer.engine.protocol import Flaw, Item, Picture
 from gpu_consumer.engine.settings import EngineSettings
 from gpu_consumer.verify.draw import Drawer
@@ -110,3 +110,13 @@ async def test_a_batch_that_had_to_be_smaller_is_noted(
     one = made_of("one", HERE, "a cat", tmp_path)
     assert await verified({"one": "a cat"}, one) == 0
     assert "note: the batch did not fit here and was drawn in a bucket of 2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("variable", "value"), [("KILN_GPU_LANE_WEIGHTS", "no json"), ("KILN_GPU_THREADS", "0")])
+def test_a_setting_that_is_refused_does_not_read_as_a_picture_that_differs(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(CommandError, match="KILN_GPU_") as refusal:
+        verify("-")
+    assert refusal.value.code == 2
