@@ -1,11 +1,11 @@
-"""Which requests were cancelled, and when: the cancels topic, kept in memory for as long as it can reach a job."""
+"""Which jobs a cancel reaches: the cancels topic, followed."""
 
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Self
 
 from gpu_consumer.backlog import Job
 from schemas.topics import Catalogue
+from streams.cancels import CancelTimes
 from streams.kafka.log import Record
 from streams.kafka.settings import KafkaSettings
 from streams.kafka.view import CompactedView
@@ -19,9 +19,8 @@ class Cancels:
 
     def __init__(self, kafka: KafkaSettings, catalogue: Catalogue, *, heard: Callable[[bytes], None]) -> None:
         self._view = CompactedView(kafka, catalogue.cancels, self.fold)
-        self._kept_ms = catalogue.settings.cancels_retention_ms
+        self._times = CancelTimes(catalogue.settings.cancels_retention_ms)
         self._heard = heard
-        self._known: OrderedDict[bytes, int] = OrderedDict()  # name -> LogAppendTime of the newest, oldest first
 
     async def __aenter__(self) -> Self:
         await self._view.start()
@@ -35,11 +34,11 @@ class Cancels:
         return self._view.failure
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._times.known)
 
     def reaches(self, job: Job) -> bool:
         """A cancel of its request is known that is not older than the request."""
-        cancelled_ms = None if job.name is None else self._known.get(job.name)
+        cancelled_ms = None if job.name is None else self._times.known.get(job.name)
         if cancelled_ms is None or job.work.item is None:
             return False
         item = job.work.item
@@ -47,13 +46,6 @@ class Cancels:
         return appended_ms <= cancelled_ms
 
     def fold(self, record: Record) -> None:
-        if record.key is None:
-            return
-        self._known.pop(record.key, None)
-        if record.value is None:
-            return
-        self._known[record.key] = record.timestamp
-        # The topic keeps a cancel for longer than the longest deadline: what it has dropped can reach nothing.
-        while next(iter(self._known.values())) < record.timestamp - self._kept_ms:
-            self._known.popitem(last=False)
-        self._heard(record.key)
+        self._times.fold(record)
+        if record.key in self._times.known:
+            self._heard(record.key)

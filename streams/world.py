@@ -14,8 +14,8 @@ from schemas.deployment import DeploymentSettings
 from schemas.errors import CatalogueError
 from schemas.request import LANES
 from schemas.topics import Catalogue
+from streams.cancels import CancelTimes
 from streams.cluster import Cluster
-from streams.kafka.log import Record
 from streams.kafka.settings import KafkaSettings
 from streams.kafka.view import CompactedView
 
@@ -46,8 +46,8 @@ class WorldView:
     def __init__(self, declared: World, kafka: KafkaSettings, cluster: Cluster) -> None:
         self._declared = declared
         self._cluster = cluster
-        self._cancelled: dict[bytes, int] = {}
-        self._cancels = CompactedView(kafka, declared.catalogue.cancels, self._fold_cancel)
+        self._cancelled = CancelTimes(declared.catalogue.settings.cancels_retention_ms)
+        self._cancels = CompactedView(kafka, declared.catalogue.cancels, self._cancelled.fold)
         self._world: World | None = None
         self._missing = "topics were not looked at yet"
         self._seen_at = time.monotonic()
@@ -93,15 +93,7 @@ class WorldView:
             self._world, self._missing = None, missing
             return
         work = work_partitions(self._declared.catalogue, counts)
-        self._world = replace(self._declared, work_partitions=work, cancelled=self._cancelled)
-
-    def _fold_cancel(self, record: Record) -> None:
-        if record.key is None:
-            return
-        if record.value is None:
-            self._cancelled.pop(record.key, None)
-        else:
-            self._cancelled[record.key] = record.timestamp
+        self._world = replace(self._declared, work_partitions=work, cancelled=self._cancelled.known)
 
 
 def work_partitions(catalogue: Catalogue, counts: Mapping[str, int]) -> dict[str, int]:

@@ -60,12 +60,3 @@ def test_one_that_is_taken_back_reaches_nothing(cancels: Cancels, heard: list[by
     cancels.fold(cancel(None, EPOCH_MS + 2))
     assert not reaches(cancels, work_item("a"))
     assert heard == [b"blue/a"]
-
-
-def test_what_the_topic_has_dropped_is_dropped_here_too(cancels: Cancels) -> None:
-    kept_ms = small_catalogue("t").settings.cancels_retention_ms
-    for n in range(100):
-        cancels.fold(cancel(f"blue/{n}".encode(), EPOCH_MS + n))
-    cancels.fold(cancel(b"blue/0", EPOCH_MS + 200))  # again: the newest counts
-    cancels.fold(cancel(b"blue/last", EPOCH_MS + 99 + kept_ms))
-    assert len(cancels) == 3
