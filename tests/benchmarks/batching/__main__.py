@@ -20,11 +20,12 @@ from rich.console import Console
 
 from gpu_consumer.engine.virtual.clock import VirtualClock
 from gpu_consumer.engine.virtual.device import VirtualDevice
+from gpu_consumer.memory import quantile_of
 from tests.benchmarks.batching import real_time, virtual_time
 from tests.benchmarks.batching.baselines import EagerPadToMax, Knobs, PadToMax, tuned
 from tests.benchmarks.batching.peers import PEERS, NotInstallable, Peer, environment, serving
 from tests.benchmarks.batching.virtual_time import BUCKET, LOAD, SEEDS
-from tests.benchmarks.batching.workload import MEAN_STEPS, Job, poisson, quantile
+from tests.benchmarks.batching.workload import MEAN_STEPS, Job, poisson
 from tests.benchmarks.report import Measure, report
 
 # A step of a full bucket takes 5 ms then, some ten times what a sleep of this kind is late by on a quiet machine.
@@ -109,7 +110,7 @@ def _beside(
 def _jitter(clock: VirtualClock) -> dict[str, Measure]:
     late = [seconds * 1000 for seconds in clock.late]
     return {
-        f"jitter, {name}": Measure(quantile(late, share), "ms", "lower", peer="a sleep's lateness")
+        f"jitter, {name}": Measure(quantile_of(late, share), "ms", "lower", peer="a sleep's lateness")
         for name, share in (("median", 0.5), ("P99", 0.99))
     }
 

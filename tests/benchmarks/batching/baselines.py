@@ -11,7 +11,8 @@ from itertools import product
 from math import ceil, inf
 
 from gpu_consumer.engine.virtual.device import VirtualDevice
-from tests.benchmarks.batching.workload import STEP_COUNTS, Job, quantile
+from gpu_consumer.memory import quantile_of
+from tests.benchmarks.batching.workload import STEP_COUNTS, Job
 
 SIZES = (16, 12, 8, 6, 4, 3, 2)
 WAITS = (0.0, 2.0, 5.0, 10.0, 20.0)  # seconds of the device; the shortest batch of one takes 3.4
@@ -188,7 +189,7 @@ def tuned(
         finished = finish_times(variant(knobs), jobs, device, p95_max=best.p95 if best else inf)
         if finished is not None:
             latencies = [done - job.arrival for done, job in zip(finished, jobs, strict=True)]
-            best = Tuned(name, knobs, quantile(latencies, 0.95))
+            best = Tuned(name, knobs, quantile_of(latencies, 0.95))
     assert best is not None
     return best
 

@@ -17,11 +17,12 @@ from gpu_consumer.engine.protocol import Ended, Picture, Pulse
 from gpu_consumer.engine.virtual.clock import VirtualClock
 from gpu_consumer.engine.virtual.device import VirtualDevice
 from gpu_consumer.engine.virtual.engine import VirtualEngine
+from gpu_consumer.memory import quantile_of
 from tests.benchmarks.batching.baselines import Knobs
 from tests.benchmarks.batching.front import Front
 from tests.benchmarks.batching.ours import AHEAD, configs
 from tests.benchmarks.batching.peers import Peer, Server
-from tests.benchmarks.batching.workload import Job, quantile
+from tests.benchmarks.batching.workload import Job
 
 _START_SECONDS = 90.0
 _EMPTY_REQUESTS = 15
@@ -41,7 +42,7 @@ class Seen:
     @property
     def p95(self) -> float:
         """Without the floor."""
-        return quantile(self.latencies, 0.95) - self.floor
+        return quantile_of(self.latencies, 0.95) - self.floor
 
 
 class _Ours:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from gpu_consumer.engine.virtual.device import VirtualDevice
 from gpu_consumer.engine.virtual.loop import VirtualLoop
+from gpu_consumer.memory import quantile_of
 from tests.benchmarks.batching import ours
 from tests.benchmarks.batching.baselines import BASELINES, Tuned, saturated, tuned
-from tests.benchmarks.batching.workload import MEAN_STEPS, STEP_COUNTS, backlog, poisson, quantile
+from tests.benchmarks.batching.workload import MEAN_STEPS, STEP_COUNTS, backlog, poisson
 from tests.benchmarks.report import Measure
 
 # A padded step takes as long with one picture in it as with a full bucket. By the table, a bucket of 4 does 0.87 of the
@@ -64,7 +65,7 @@ def simulate(case: Case) -> Seen:
     device = VirtualDevice()
     jobs = poisson(case.load / device.full_batch_seconds(case.bucket, MEAN_STEPS), case.jobs, case.seed)
     run = ours.run(jobs, case.bucket, VirtualLoop(device, decode_bucket=case.decode_bucket))
-    p95 = quantile([done - job.arrival for done, job in zip(run.finished, jobs, strict=True)], 0.95)
+    p95 = quantile_of([done - job.arrival for done, job in zip(run.finished, jobs, strict=True)], 0.95)
     return Seen(case, p95, tuple(tuned(name, jobs, device) for name in BASELINES))
 
 

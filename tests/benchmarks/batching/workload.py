@@ -1,9 +1,7 @@
 """The work that every policy gets: Poisson arrivals of pictures of one model that differ in their number of steps."""
 
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil
 
 STEP_COUNTS = (20, 28, 30, 40, 50)
 MEAN_STEPS = sum(STEP_COUNTS) / len(STEP_COUNTS)
@@ -32,8 +30,3 @@ def poisson(rate: float, jobs: int, seed: int) -> list[Job]:
 def backlog(jobs: int, seed: int) -> list[Job]:
     """All there from the start: more than any policy can do."""
     return [Job(job.number, 0.0, job.steps) for job in poisson(1.0, jobs, seed)]
-
-
-def quantile(values: Sequence[float], share: float) -> float:
-    """The smallest value that `share` of them do not exceed."""
-    return sorted(values)[max(0, ceil(share * len(values)) - 1)]

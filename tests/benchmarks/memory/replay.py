@@ -13,13 +13,12 @@ picture's kind goes next, with all of that kind that may):
 On a virtual clock: noise decides nothing.
 """
 
-import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 
-from gpu_consumer.memory import PeakMemory, half, usable
+from gpu_consumer.memory import PeakMemory, half, quantile_of, usable
 from tests.benchmarks.memory.allocator import MIB, Allocator, OutOfMemory
 from tests.benchmarks.memory.batches import Engine, Wish, batch_seconds
 
@@ -59,7 +58,7 @@ class Card:
 
     @property
     def p95(self) -> float:
-        return sorted(self.latencies)[math.ceil(0.95 * len(self.latencies)) - 1]
+        return quantile_of(self.latencies, 0.95)
 
 
 def wishes(seed: int, count: int, per_second: float | None) -> list[Wish]:

@@ -4,6 +4,7 @@ import pytest
 
 from gpu_consumer.engine.virtual.device import VirtualDevice
 from gpu_consumer.engine.virtual.loop import VirtualLoop
+from gpu_consumer.memory import quantile_of
 from tests.benchmarks.batching import ours
 from tests.benchmarks.batching.baselines import (
     BASELINES,
@@ -17,7 +18,7 @@ from tests.benchmarks.batching.baselines import (
     finish_times,
     tuned,
 )
-from tests.benchmarks.batching.workload import MEAN_STEPS, Job, backlog, poisson, quantile
+from tests.benchmarks.batching.workload import MEAN_STEPS, Job, backlog, poisson
 
 DEVICE = VirtualDevice(steps=((1, 1.0), (4, 2.0), (16, 14.0)), text=(0.0, 0.0), decode=(0.0, 0.0))
 VARIANTS = [variant for variants in BASELINES.values() for variant in variants]
@@ -79,7 +80,7 @@ def test_giving_up_early_changes_no_verdict(variant: type[Baseline]) -> None:
     jobs = poisson(0.05, 200, 6)
     finished = finish_times(variant(Knobs(4, 2.0)), jobs, DEVICE)
     assert finished is not None
-    p95 = quantile([done - job.arrival for done, job in zip(finished, jobs, strict=True)], 0.95)
+    p95 = quantile_of([done - job.arrival for done, job in zip(finished, jobs, strict=True)], 0.95)
     assert finish_times(variant(Knobs(4, 2.0)), jobs, DEVICE, p95_max=p95) is None
     assert finish_times(variant(Knobs(4, 2.0)), jobs, DEVICE, p95_max=p95 * 1.001) == finished
 
@@ -91,7 +92,7 @@ def test_tuning_finds_what_no_other_setting_beats() -> None:
         finished = finish_times(PerKey(Knobs(size, 5.0)), jobs, DEVICE)
         assert finished is not None
         latencies = [done - job.arrival for done, job in zip(finished, jobs, strict=True)]
-        assert quantile(latencies, 0.95) >= best.p95
+        assert quantile_of(latencies, 0.95) >= best.p95
 
 
 def test_ours_never_beats_the_full_batch_limit_and_a_lone_job_takes_what_it_must() -> None:
@@ -103,8 +104,3 @@ def test_ours_never_beats_the_full_batch_limit_and_a_lone_job_takes_what_it_must
     load = device.model_bytes / device.load_bytes_per_second
     stages = device.text_seconds(4) + device.decode_seconds(4)
     assert alone == pytest.approx(load + 20 * device.step_seconds(4) + stages)
-
-
-def test_a_quantile_is_one_of_the_values() -> None:
-    assert quantile([3.0, 1.0, 2.0], 0.5) == 2.0
-    assert quantile(list(map(float, range(1, 101))), 0.95) == 95.0

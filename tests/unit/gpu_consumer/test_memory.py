@@ -1,4 +1,4 @@
-from gpu_consumer.memory import PeakMemory, half, left_to_one, neighbour_took, usable
+from gpu_consumer.memory import PeakMemory, half, left_to_one, neighbour_took, quantile_of, usable
 
 GB = 10**9
 
@@ -96,3 +96,8 @@ def test_unused_parts_of_split_blocks_are_not_counted_on() -> None:
     """Case GPU-13: what neighbours hold is missing from `free`."""
     assert usable(free=10 * GB, reserved=5 * GB, allocated=3 * GB, split=GB) == 11 * GB
     assert usable(free=0, reserved=3 * GB, allocated=3 * GB, split=GB) == 0
+
+
+def test_a_quantile_is_one_of_the_values() -> None:
+    assert quantile_of([3.0, 1.0, 2.0], 0.5) == 2.0
+    assert quantile_of(range(1, 101), 0.95) == 95
