@@ -12,6 +12,7 @@ from gpu_consumer.intake import Cursor, Step
 from gpu_consumer.ledger import Ledger, Mark
 from schemas.request import LANES, Lane
 from schemas.topics import Catalogue
+from streams.fitting import fitting
 from streams.kafka.errors import LeaseVoid
 from streams.kafka.lease import Lease, Output, Transaction
 from streams.kafka.log import Record
@@ -48,13 +49,9 @@ def unmark(lane: Lane, offset: int) -> Change:
 
 
 def _count_for_one(changes: Sequence[Change]) -> int:
-    """How many of the changes one transaction takes: the first in any case."""
-    total = 0
-    for count, change in enumerate(changes[:_CHANGES_MAX]):
-        total += sum(len(output.value or b"") for output in change.outputs)
-        if count and total > _BYTES_MAX:
-            return count
-    return min(len(changes), _CHANGES_MAX)
+    """How many of the changes one transaction takes."""
+    sizes = (sum(len(output.value or b"") for output in change.outputs) for change in changes)
+    return fitting(sizes, _CHANGES_MAX, _BYTES_MAX)
 
 
 class Index:

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from admission.arrival import Arrival
+from streams.fitting import fitting
 
 
 class Inbox:
@@ -63,11 +64,5 @@ class Inbox:
 
 
 def batch_length(arrivals: Iterable[Arrival], most: int, bytes_max: int) -> int:
-    """How many of the first make one batch: `most`, and `bytes_max` in all, but one in any case."""
-    length = size = 0
-    for arrival in arrivals:
-        size += arrival.wire_bytes
-        if length == most or (length and size > bytes_max):
-            break
-        length += 1
-    return length
+    """How many of the first make one batch."""
+    return fitting((arrival.wire_bytes for arrival in arrivals), most, bytes_max)
