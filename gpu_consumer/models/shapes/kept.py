@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 
 from gpu_consumer.models.digests import ModelUnavailable, model_digest
+from gpu_consumer.models.saving import holds, put
 
 NAME = "shapes-sd15"
 KEPT = Path(__file__).with_name("model")
@@ -23,7 +24,7 @@ def add_shapes(directory: Path) -> str:
             f"`kiln models train-shapes {directory}`"
         ) from None
     place = directory / NAME
-    if place.is_dir() and any(place.iterdir()) and model_digest(place) == digest:
+    if holds(place, digest):
         return digest
     directory.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{NAME}.", dir=directory) as scratch:
@@ -31,9 +32,3 @@ def add_shapes(directory: Path) -> str:
         shutil.copytree(KEPT, made, ignore=shutil.ignore_patterns(".*"))
         put(made, place)
     return digest
-
-
-def put(made: Path, place: Path) -> None:
-    """Move the folder `made` to `place`, on the same file system: whole or not at all, for what is there."""
-    shutil.rmtree(place, ignore_errors=True)
-    made.rename(place)

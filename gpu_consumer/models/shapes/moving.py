@@ -1,13 +1,11 @@
 """The kept model as an AnimateDiff: its shapes, on frames that hear each other. Nothing is trained; torch is needed."""
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
-from gpu_consumer.models.digests import model_digest
 from gpu_consumer.models.offline import go_offline
-from gpu_consumer.models.shapes.kept import KEPT, put
-from gpu_consumer.models.tiny import normalise
+from gpu_consumer.models.saving import save
+from gpu_consumer.models.shapes.kept import KEPT
 
 NAME = "shapes-animatediff"
 FRAMES_MAX = 32
@@ -22,16 +20,7 @@ def add_moving_shapes(directory: Path) -> str:
     Blocks for some seconds, most of them importing torch. The kept model must be there: add_shapes says so.
     """
     go_offline()
-    directory.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{NAME}.", dir=directory) as scratch:
-        made = Path(scratch) / NAME
-        _assemble().save_pretrained(made, safe_serialization=True)
-        normalise(made)
-        digest = model_digest(made)
-        place = directory / NAME
-        if not (place.is_dir() and any(place.iterdir()) and model_digest(place) == digest):
-            put(made, place)
-    return digest
+    return save(_assemble(), directory / NAME)
 
 
 def _assemble() -> Any:

@@ -9,14 +9,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gpu_consumer.models.digests import model_digest
 from gpu_consumer.models.offline import go_offline
+from gpu_consumer.models.saving import save
 from gpu_consumer.models.shapes import parts
 from gpu_consumer.models.shapes.descent import Descent, Report
 from gpu_consumer.models.shapes.draw import held_out, lesson
-from gpu_consumer.models.shapes.kept import NAME, put
+from gpu_consumer.models.shapes.kept import NAME
 from gpu_consumer.models.shapes.words import tokenizer as word_tokenizer
-from gpu_consumer.models.tiny import normalise
 
 _EDGE_WEIGHT = 4.0
 _LATENT_ERROR = 0.05
@@ -62,7 +61,7 @@ def train_shapes(directory: Path, plan: Plan, report: Report) -> str:
     scale = float(1 / latents.std())
     vae.register_to_config(scaling_factor=scale)
     train_unet(unet, text_encoder, latents * scale, tokens(tokenizer, sentences), plan, scratch, report)
-    digest = write(assemble(vae, text_encoder, tokenizer, unet), directory / NAME, scratch)
+    digest = save(assemble(vae, text_encoder, tokenizer, unet).to(torch.float16), directory / NAME)
     shutil.rmtree(scratch)
     return digest
 
@@ -168,13 +167,3 @@ def assemble(vae: Any, text_encoder: Any, tokenizer: Any, unet: Any) -> Any:
         feature_extractor=None,
         requires_safety_checker=False,
     )
-
-
-def write(pipe: Any, folder: Path, scratch: Path) -> str:
-    """Put `pipe` into `folder` in half precision, whole or not at all; return its digest."""
-    made = scratch / "model"
-    shutil.rmtree(made, ignore_errors=True)
-    pipe.to(torch.float16).save_pretrained(made, safe_serialization=True)
-    normalise(made)
-    put(made, folder)
-    return model_digest(folder)

@@ -1,4 +1,5 @@
 import hashlib
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -53,9 +54,11 @@ def test_made_again_beside_itself_nothing_changes(tiny: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in tiny.rglob("*")} == before
 
 
-def test_a_damaged_folder_is_made_anew(tmp_path: Path) -> None:
+def test_a_damaged_or_empty_folder_is_made_anew(tmp_path: Path) -> None:
     make_tiny(tmp_path)
     (tmp_path / "tiny-sd15" / "model_index.json").write_text("{}")
+    shutil.rmtree(tmp_path / "tiny-sdxl")
+    (tmp_path / "tiny-sdxl").mkdir()
     assert model_digest(tmp_path / "tiny-sd15") != PUBLISHED["tiny-sd15"]
     make_tiny(tmp_path)
     assert {name: model_digest(tmp_path / name) for name in TINY} == PUBLISHED
