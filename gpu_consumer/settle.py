@@ -165,7 +165,7 @@ class Settler:
         """An outcome was found right before the job would have run."""
         self._backlog.scheduler.discard(job.id)
         if isinstance(outcome, OutcomeUnreadable):
-            self.hold(job, self._clock.steady() + self._settings.hold_retry_seconds, str(outcome))
+            self._hold_unreadable(job, outcome)
         else:
             self._backlog.settling(job)
             self._spawn(self._publish([(job, outcome)]))
@@ -213,8 +213,11 @@ class Settler:
                 self._backlog.settling(job)
                 stored.append((job, outcome))
             else:
-                self.hold(job, self._clock.steady() + self._settings.hold_retry_seconds, str(outcome))
+                self._hold_unreadable(job, outcome)
         await self._publish(stored)
+
+    def _hold_unreadable(self, job: Job, error: OutcomeUnreadable) -> None:
+        self.hold(job, self._clock.steady() + self._settings.hold_retry_seconds, str(error))
 
     def _problem(self, job: Job, now: float) -> tuple[float, str] | None:
         """Until when, and why, this consumer cannot run the job."""
@@ -242,7 +245,7 @@ class Settler:
         try:
             stored = await self._outcomes.settle(outcome)
         except OutcomeUnreadable as error:
-            self.hold(job, self._clock.steady() + self._settings.hold_retry_seconds, str(error))
+            self._hold_unreadable(job, error)
             return
         if job.index.void:
             self._metrics.count("stored_fenced_total")
