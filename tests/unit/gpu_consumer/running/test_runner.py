@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,14 +12,6 @@ from gpu_consumer.ledger import Mark
 from schemas.outcome import Outcome
 from tests.unit.gpu_consumer.bench import ME, Bench
 from tests.unit.gpu_consumer.work import EPOCH, config, job_of, work_item
-
-
-@pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    made = Bench(tmp_path)
-    await made.start()
-    yield made
-    await made.end()
 
 
 async def test_what_is_marked_is_finished_and_no_mark_stays(bench: Bench) -> None:

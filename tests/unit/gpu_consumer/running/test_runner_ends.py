@@ -1,7 +1,7 @@
 """How a run ends other than well: flaws, deaths, cancels, deadlines, missing models, a drain."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import Collection
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,14 +12,6 @@ from gpu_consumer.running.keeper import EngineUnusable
 from schemas.outcome import Outcome
 from tests.unit.gpu_consumer.bench import Bench
 from tests.unit.gpu_consumer.work import EPOCH, config, work_item
-
-
-@pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    made = Bench(tmp_path)
-    await made.start()
-    yield made
-    await made.end()
 
 
 async def test_a_job_fails_as_a_whole_and_costs_no_more(bench: Bench) -> None:

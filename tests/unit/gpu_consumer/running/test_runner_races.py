@@ -1,9 +1,8 @@
 """What happens to a job while the runner waits for a transaction or the engine: each job still ends once."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,14 +12,6 @@ from gpu_consumer.ledger import Mark
 from streams.kafka.errors import LeaseVoid
 from tests.unit.gpu_consumer.bench import Bench
 from tests.unit.gpu_consumer.work import EPOCH, FakeIndex, config, work_item
-
-
-@pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    made = Bench(tmp_path)
-    await made.start()
-    yield made
-    await made.end()
 
 
 def at_the_next_write(bench: Bench, act: Callable[[], object]) -> None:
