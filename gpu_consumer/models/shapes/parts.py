@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from gpu_consumer.models.tokenizer import CONTEXT
+from gpu_consumer.models.tiny.parts import clip_encoder
 
 TEXT_WIDTH = 64
 LATENT_PIXELS = 8  # pixels a side that one latent stands for
@@ -37,23 +37,7 @@ def vae() -> Any:
 
 
 def text_encoder(tokenizer: Any) -> Any:
-    from transformers import CLIPTextConfig, CLIPTextModel
-
-    return CLIPTextModel(
-        CLIPTextConfig(
-            vocab_size=len(tokenizer),
-            hidden_size=TEXT_WIDTH,
-            intermediate_size=2 * TEXT_WIDTH,
-            projection_dim=TEXT_WIDTH,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            max_position_embeddings=CONTEXT,
-            attention_dropout=0.0,
-            bos_token_id=tokenizer.bos_token_id,
-            eos_token_id=tokenizer.eos_token_id,
-            pad_token_id=tokenizer.pad_token_id,
-        )
-    )
+    return clip_encoder(tokenizer, TEXT_WIDTH)
 
 
 def unet() -> Any:

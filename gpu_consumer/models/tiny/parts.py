@@ -35,22 +35,30 @@ def vae(**different: Any) -> Any:
     return made
 
 
-def text_encoder(seed: str, tokenizer: Any, *, projected: bool = False) -> Any:
+def clip_encoder(tokenizer: Any, width: int, *, projected: bool = False, **different: Any) -> Any:
+    """CLIP's text encoder for the words of `tokenizer`, with whatever weights torch begins with."""
     from transformers import CLIPTextConfig, CLIPTextModel, CLIPTextModelWithProjection
 
     config = CLIPTextConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=TEXT_WIDTH,
-        intermediate_size=2 * TEXT_WIDTH,
-        projection_dim=TEXT_WIDTH,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        max_position_embeddings=CONTEXT,
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
+        **{
+            "vocab_size": len(tokenizer),
+            "hidden_size": width,
+            "intermediate_size": 2 * width,
+            "projection_dim": width,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "max_position_embeddings": CONTEXT,
+            "bos_token_id": tokenizer.bos_token_id,
+            "eos_token_id": tokenizer.eos_token_id,
+            "pad_token_id": tokenizer.pad_token_id,
+            **different,
+        }
     )
-    encoder = (CLIPTextModelWithProjection if projected else CLIPTextModel)(config)
+    return (CLIPTextModelWithProjection if projected else CLIPTextModel)(config)
+
+
+def text_encoder(seed: str, tokenizer: Any, *, projected: bool = False) -> Any:
+    encoder = clip_encoder(tokenizer, TEXT_WIDTH, projected=projected)
     fill(encoder, seed, _TEXT_GAINS)
     return encoder.eval()
 

@@ -1,7 +1,7 @@
 """Models of the real shapes with random weights, made on the device: nothing is downloaded, and nothing is written."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,6 +11,7 @@ import torch
 
 from gpu_consumer.models.families import FAMILIES
 from gpu_consumer.models.loading import Loaded
+from gpu_consumer.models.tiny.parts import clip_encoder, scheduler
 from gpu_consumer.models.tokenizer import clip_tokenizer
 from tests.stepwise import fresh
 
@@ -87,21 +88,15 @@ def _vae(scaling_factor: float) -> Any:
 
 
 def _text_encoder(width: int, layers: int, heads: int, *, projected: bool = False) -> Any:
-    from transformers import CLIPTextConfig, CLIPTextModel, CLIPTextModelWithProjection
-
-    tokenizer = clip_tokenizer()
-    config = CLIPTextConfig(
+    return clip_encoder(
+        clip_tokenizer(),
+        width,
+        projected=projected,
         vocab_size=49_408,
-        hidden_size=width,
         intermediate_size=4 * width,
-        projection_dim=width,
         num_hidden_layers=layers,
         num_attention_heads=heads,
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
     )
-    return (CLIPTextModelWithProjection if projected else CLIPTextModel)(config)
 
 
 def _unet(**parts: Any) -> Any:
@@ -110,18 +105,8 @@ def _unet(**parts: Any) -> Any:
     return UNet2DConditionModel(layers_per_block=2, in_channels=4, out_channels=4, **parts)
 
 
-_SCHEDULE: Mapping[str, Any] = {
-    "beta_start": 0.00085,
-    "beta_end": 0.012,
-    "beta_schedule": "scaled_linear",
-    "clip_sample": False,
-    "set_alpha_to_one": False,
-    "steps_offset": 1,
-}
-
-
 def _sd15() -> Any:
-    from diffusers import DDIMScheduler, StableDiffusionPipeline
+    from diffusers import StableDiffusionPipeline
 
     return StableDiffusionPipeline(
         vae=_vae(0.18215),
@@ -133,7 +118,7 @@ def _sd15() -> Any:
             cross_attention_dim=768,
             attention_head_dim=8,
         ),
-        scheduler=DDIMScheduler(**_SCHEDULE),
+        scheduler=scheduler(),
         safety_checker=None,
         feature_extractor=None,
         requires_safety_checker=False,
@@ -141,7 +126,7 @@ def _sd15() -> Any:
 
 
 def _sdxl() -> Any:
-    from diffusers import DDIMScheduler, StableDiffusionXLPipeline
+    from diffusers import StableDiffusionXLPipeline
 
     return StableDiffusionXLPipeline(
         vae=_vae(0.13025),
@@ -162,6 +147,6 @@ def _sdxl() -> Any:
             addition_time_embed_dim=256,
             projection_class_embeddings_input_dim=2816,
         ),
-        scheduler=DDIMScheduler(**_SCHEDULE),
+        scheduler=scheduler(),
         add_watermarker=False,
     )
