@@ -4,17 +4,17 @@ import hashlib
 import statistics
 import time
 from collections.abc import Sequence
-from itertools import count
+from functools import partial
 
 from gpu_consumer.engine.device import Device
-from gpu_consumer.engine.protocol import Item
 from gpu_consumer.engine.stepwise.loop import Stepwise
 from gpu_consumer.engine.stepwise.request import Made, Request, Shape
 from gpu_consumer.models.loading import Loaded
+from tests.benchmarks.engine import pictures
 
 _ROUNDS = 3
 _BATCHES = 3
-_number = count()
+request = partial(pictures.request, "ddim")  # of a prompt that is new, so that no text is known yet
 
 
 def lengths(bucket: int, steps: int) -> list[int]:
@@ -78,12 +78,6 @@ def drive(engine: Stepwise, requests: Sequence[Request], together: int) -> dict[
                 latents = one.latents.cpu().contiguous().numpy().tobytes()
                 digests[one.request.key] = hashlib.sha256(latents + one.pixels.tobytes()).hexdigest()
     return digests
-
-
-def request(steps: int) -> Request:
-    """Of a prompt that was never there before, so that no text is known yet."""
-    number = next(_number)
-    return Request(Item(str(number), f"a red circle, number {number}", "", number), "ddim", steps, 5.0)
 
 
 def _seconds(device: Device, engine: Stepwise, steps: Sequence[int], together: int) -> float:
