@@ -17,22 +17,17 @@ from gpu_consumer.engine.settings import EngineSettings
 from gpu_consumer.engine.team import EngineTeam
 from gpu_consumer.models.digests import ModelUnavailable
 from schemas.config import GenerationConfig, ModelRef
+from tests.contract.engines import MEMORY, changed, config, entries, settings
 from tests.streaming import PATIENCE, Heard, digests, run
 from tests.tiny import models, tiny_config
 
-__all__ = ["models"]
+__all__ = ["config", "models", "settings"]
 
 # One loop for the module: a started team is dear, and is shared by all tests that leave it as it was.
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 WORKERS = 2
-MEMORY = 1 << 30
 MANY = tuple(Item(f"item {n}", f"a circle, number {n}", "blurred", n) for n in range(10))
-
-
-def changed(config: GenerationConfig, **different: object) -> GenerationConfig:
-    """Not model_copy, which would copy the hash that was computed before."""
-    return GenerationConfig.model_validate({**config.model_dump(), **different})
 
 
 def weights(pid: int) -> set[str]:
@@ -56,22 +51,8 @@ def shared_bytes(pid: int) -> tuple[int, int]:
     return resident, proportional
 
 
-def descriptors() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
 def is_gone(pid: int) -> bool:
     return not Path(f"/proc/{pid}").exists()
-
-
-@pytest.fixture(scope="module")
-def config(models: Path) -> GenerationConfig:
-    return tiny_config(models)
-
-
-@pytest.fixture(scope="module")
-def settings(models: Path) -> EngineSettings:
-    return EngineSettings(models_directory=models, cpu_memory_bytes=MEMORY)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -304,11 +285,11 @@ async def test_a_team_that_is_not_started_says_so(settings: EngineSettings, conf
 
 async def test_nothing_is_left_open(team: EngineTeam, config: GenerationConfig) -> None:
     await team.stop()
-    before = descriptors()
+    before = entries("/proc/self/fd")
     await team.start()
     await run(team, config, *MANY[:2])
     pids = team.pids
     await team.stop()
     gc.collect()
     assert all(map(is_gone, pids))
-    assert descriptors() == before
+    assert entries("/proc/self/fd") == before
