@@ -11,6 +11,7 @@ from gpu_consumer.consumer import GpuConsumer
 from gpu_consumer.engine.instant import InstantEngine
 from gpu_consumer.engine.process import EngineProcess
 from gpu_consumer.engine.protocol import DeviceEngine, Engine, EngineDied, Observed, Profiled, Ready
+from gpu_consumer.engine.settings import EngineSettings
 from gpu_consumer.engine.team import EngineTeam
 from gpu_consumer.gpu.telemetry import GpuTelemetry
 from gpu_consumer.measures import Measures
@@ -78,12 +79,12 @@ def _stable(pool: str, configs: ConfigCatalogue) -> Iterator[GenerationConfig]:
             yield config
 
 
-def make_engine(settings: GpuConsumerSettings, preload: tuple[GenerationConfig, ...]) -> Engine:
+def make_engine(settings: GpuConsumerSettings, engine: EngineSettings, preload: tuple[GenerationConfig, ...]) -> Engine:
     if settings.engine == "instant":
         return InstantEngine()
     if settings.workers > 1:
-        return EngineTeam(settings.engine_settings(), preload, workers=settings.workers)
-    return EngineProcess(settings.engine_settings(), preload)
+        return EngineTeam(engine, preload, workers=settings.workers)
+    return EngineProcess(engine, preload)
 
 
 class GpuService:

@@ -78,7 +78,7 @@ def _service(given: dict[str, Any]) -> GpuService:
             settings,
             KafkaSettings.load(),
             deployment.catalogue(),
-            make_engine(settings, preload),
+            make_engine(settings, engine, preload),
             read_settings(StoreSettings),
             GpuTelemetry(read_settings(GpuTelemetrySettings)) if on_card else None,
         )

@@ -47,8 +47,8 @@ def test_what_cannot_work_does_not_start(values: dict[str, Any], sentence: str) 
 
 @pytest.mark.parametrize(("workers", "made"), [(1, EngineProcess), (2, EngineTeam)])
 def test_more_workers_than_one_are_a_team(workers: int, made: type) -> None:
-    engine = make_engine(GpuConsumerSettings(device="cpu", workers=workers), ())
-    assert type(engine) is made
+    settings = GpuConsumerSettings(device="cpu", workers=workers)
+    assert type(make_engine(settings, settings.engine_settings(), ())) is made
 
 
 def test_no_more_workers_than_a_card_can_be_split_among() -> None:
