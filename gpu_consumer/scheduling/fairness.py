@@ -111,9 +111,6 @@ class FairQueue(Generic[E]):
     def __len__(self) -> int:
         return len(self._members)
 
-    def __contains__(self, entry: E) -> bool:
-        return entry.number in self._members
-
     def add(self, entry: E) -> None:
         self._members.add(entry.number)
         self._lanes[entry.lane].add(entry, self._members)

@@ -43,10 +43,6 @@ class Chosen:
     units: tuple[Unit, ...]
     waited_seconds: float  # of the one that came first
 
-    @property
-    def kind(self) -> str:
-        return self.units[0].kind
-
 
 class Scheduler:
     """Every unit that was added is queued, taken, expired or discarded; `check_integrity` proves it.
@@ -143,7 +139,7 @@ class Scheduler:
         return left
 
     def check_integrity(self) -> None:
-        """Conservation, and one place for each unit. Asserts; for tests and for when the consumer is idle."""
+        """Conservation, and one place for each unit. Asserts; for tests."""
         counts = self.counts
         assert counts["added"] == len(self) + counts["taken"] + counts["expired"] + counts["discarded"], counts
         self._queues.check()

@@ -81,8 +81,8 @@ class Machine(RuleBasedStateMachine):
                     assert arrival + WAIT_SECONDS > self.now, "it has waited long enough"
             return
         units = chosen.units
-        assert {each.kind for each in units} == {chosen.kind}
-        assert kind in (None, chosen.kind), "what runs is joined by its own kind only"
+        assert {each.kind for each in units} == {units[0].kind}
+        assert kind in (None, units[0].kind), "what runs is joined by its own kind only"
         assert len(units) <= (units[0].bucket if kind is None else slots)
         if any(each.alone for each in units):
             assert len(units) == 1
