@@ -5,7 +5,6 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tomllib
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from tests.benchmarks.batching.baselines import Knobs
 from tests.benchmarks.report import FOLDER, ROOT
+from tests.fault.world import free_port
 
 _STOP_SECONDS = 10
 _INSTALL_SECONDS = 300
@@ -113,7 +113,7 @@ def _requirement(peer: Peer) -> str:
 @contextmanager
 def serving(peer: Peer, python: Path, knobs: Knobs, scale: float) -> Iterator[Server]:
     """It may still be starting."""
-    port = _free_port()
+    port = free_port()
     command = [str(python), *peer.command]
     if peer.name == "bentoml":
         command += ["--host", "127.0.0.1", "--port", str(port)]
@@ -163,9 +163,3 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
