@@ -54,6 +54,13 @@ def write(connection: Connection, data: bytes) -> None:
         file.write(data)
 
 
+async def test_one_that_gives_no_sign_of_life_is_killed(linked: Linked) -> None:
+    send_events(linked.theirs, [Joined(("a",)), Pulse("step")])
+    assert "no sign of life in 0.2 s" in await linked.death()
+    assert linked.process.wait(PATIENCE) < 0
+    assert linked.link.joined == {"a"}
+
+
 async def test_one_that_stops_in_the_middle_of_a_message_is_killed(linked: Linked) -> None:
     write(linked.theirs, struct.pack("!i", 1000) + b"the beginning")
     assert "in the middle of a message" in await linked.death()
