@@ -1,10 +1,11 @@
 """All weights of a module in one block of memory, each at a place of its own."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+
+from gpu_consumer.models.options.parts import modules
 
 _ALIGNMENT = 512  # bytes: what CUDA's allocator gives, which kernels choose by
 
@@ -28,12 +29,8 @@ class Part:
 
 
 def parts_of(pipe: Any) -> list[Part]:
-    """One for each module of a pipeline, in its order; each once, though a pipeline may use one twice."""
-    return [_part(module) for module in _modules(pipe)]
-
-
-def _modules(pipe: Any) -> Iterator[torch.nn.Module]:
-    yield from {id(part): part for part in pipe.components.values() if isinstance(part, torch.nn.Module)}.values()
+    """One for each module of a pipeline, in its order."""
+    return [_part(module) for module in modules(pipe)]
 
 
 def _part(module: torch.nn.Module) -> Part:

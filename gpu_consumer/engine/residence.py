@@ -18,6 +18,7 @@ from gpu_consumer.engine.settings import EngineSettings
 from gpu_consumer.engine.sharing import Shelf
 from gpu_consumer.models.digests import ModelUnavailable, verify
 from gpu_consumer.models.loading import Loaded, load
+from gpu_consumer.models.options.parts import modules
 from gpu_consumer.models.size import weights_bytes
 from schemas.config import GenerationConfig
 
@@ -229,8 +230,7 @@ class Residence:
 
 def _storages(pipe: Any) -> list["weakref.ref[torch.UntypedStorage]"]:
     """A storage's object lives as long as its memory, whoever holds it."""
-    modules = [part for part in pipe.components.values() if isinstance(part, torch.nn.Module)]
-    return [weakref.ref(tensor.untyped_storage()) for module in modules for tensor in module.parameters()]
+    return [weakref.ref(tensor.untyped_storage()) for part in modules(pipe) for tensor in part.parameters()]
 
 
 def _does_not_fit(config: GenerationConfig, why: str) -> ModelUnavailable:

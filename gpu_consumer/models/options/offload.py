@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from gpu_consumer.models.options.parts import modules
 from schemas.config import GenerationConfig
 
 
@@ -24,15 +25,14 @@ def settle(pipe: Any, config: GenerationConfig, device: str) -> Any:
 def _let_go_of_files(pipe: Any) -> None:
     """Weights that stay on the host were read by mapping their files: whoever wrote over one would change a model that
     was proven, and whoever cut it short would end the process."""
-    for part in pipe.components.values():
-        if isinstance(part, torch.nn.Module):
-            for tensor in (*part.parameters(), *part.buffers()):
-                tensor.data = tensor.data.clone()
+    for part in modules(pipe):
+        for tensor in (*part.parameters(), *part.buffers()):
+            tensor.data = tensor.data.clone()
 
 
 def device_bytes(pipe: Any, config: GenerationConfig) -> int:
     """Of weights, at most at one time, on the device: all of them, of the largest part, or of the largest layer."""
-    parts = [part for part in pipe.components.values() if isinstance(part, torch.nn.Module)]
+    parts = modules(pipe)
     if config.offload == "model":
         return max(_bytes(part.modules()) for part in parts)
     if config.offload == "sequential":
@@ -40,6 +40,6 @@ def device_bytes(pipe: Any, config: GenerationConfig) -> int:
     return sum(_bytes(part.modules()) for part in parts)
 
 
-def _bytes(modules: Iterable[torch.nn.Module]) -> int:
-    own = [tensor for module in modules for tensor in (*module.parameters(False), *module.buffers(False))]
+def _bytes(layers: Iterable[torch.nn.Module]) -> int:
+    own = [tensor for layer in layers for tensor in (*layer.parameters(False), *layer.buffers(False))]
     return sum(tensor.numel() * tensor.element_size() for tensor in {id(tensor): tensor for tensor in own}.values())

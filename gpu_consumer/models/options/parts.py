@@ -1,6 +1,13 @@
-"""What families call by different names."""
+"""The parts of a pipeline, whatever its family calls them."""
 
 from typing import Any
+
+import torch
+
+
+def modules(pipe: Any) -> list[torch.nn.Module]:
+    """All that have weights, each once, though a pipeline may use one twice."""
+    return list({id(part): part for part in pipe.components.values() if isinstance(part, torch.nn.Module)}.values())
 
 
 def denoiser(pipe: Any) -> Any:

@@ -11,6 +11,7 @@ import torch
 
 from gpu_consumer.models.families import FAMILIES
 from gpu_consumer.models.loading import Loaded
+from gpu_consumer.models.options.parts import modules
 from gpu_consumer.models.tiny.parts import clip_encoder, scheduler
 from gpu_consumer.models.tokenizer import clip_tokenizer
 from tests.stepwise import fresh
@@ -58,8 +59,7 @@ def random_model(family: str, device: str) -> Loaded:
     pipe.set_progress_bar_config(disable=True)
     weights = sum(
         tensor.numel() * tensor.element_size()
-        for part in pipe.components.values()
-        if isinstance(part, torch.nn.Module)
+        for part in modules(pipe)
         for tensor in part.eval().requires_grad_(False).state_dict().values()
     )
     return Loaded(
