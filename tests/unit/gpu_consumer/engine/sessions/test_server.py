@@ -22,8 +22,10 @@ from gpu_consumer.engine.protocol import (
     Event,
     Item,
     Joined,
+    Learn,
     Leave,
     Observed,
+    Peak,
     Picture,
     Pulse,
     Ready,
@@ -85,6 +87,9 @@ class Served:
 
     def leave(self, *keys: str) -> None:
         self._ours.send(Leave(keys))
+
+    def learn(self, *peaks: Peak) -> None:
+        self._ours.send(Learn(peaks))
 
     def hear_until(self, *keys: str) -> None:
         """Until all of them have ended or were refused."""
@@ -294,6 +299,17 @@ def test_an_idle_session_asks_again_what_is_free(served: Served, models: Path) -
         assert isinstance(end.outcome, Picture)
         assert end.outcome.bucket == bucket
         served.device.go()
+
+
+def test_what_others_measured_says_how_many_may_run(served: Served, models: Path) -> None:
+    config = tiny_config(models)
+    served.learn(Peak(config.kind, 4, served.device.free_bytes()), Peak(config.kind, 2, 1 << 20))
+    served.send(config, ITEMS[0])
+    served.start()
+    served.hear_until("a")
+    (end,) = (event for event in served.events if isinstance(event, Ended))
+    assert isinstance(end.outcome, Picture)
+    assert end.outcome.bucket == 2
 
 
 def test_memory_that_comes_and_goes_keeps_nobody_from_joining(
