@@ -18,6 +18,11 @@ class ModelUnavailable(Exception):
     """A model that cannot be served here: not in the models directory, or its content is not what was asked for."""
 
 
+def told(error: Exception) -> str:
+    """What a library raised, on one line, for the brackets of our own sentence."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+
+
 def file_sha256(path: Path) -> str:
     """64 hex digits. Blocks while it reads; a file seen before and not touched since is not read again."""
     status = path.stat()

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from gpu_consumer.models.backends import check_backends
-from gpu_consumer.models.digests import ModelUnavailable, verify
+from gpu_consumer.models.digests import ModelUnavailable, told, verify
 from gpu_consumer.models.families import FAMILIES, Family
 from gpu_consumer.models.offline import go_offline
 from gpu_consumer.models.options.attention import choose_attention
@@ -74,8 +74,7 @@ def load(
     except ModelUnavailable as error:
         problem = str(error)
     except Exception as error:  # whatever a damaged folder makes the libraries raise
-        said = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        problem = f"the model in {folder} cannot be loaded ({said}); put a complete {config.family} there"
+        problem = f"the model in {folder} cannot be loaded ({told(error)}); put a complete {config.family} there"
     if problem is not None:  # outside of `except`: the error's frames held the half-loaded weights
         pipe = None
         gc.collect()

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gpu_consumer.models.digests import ModelUnavailable
+from gpu_consumer.models.digests import ModelUnavailable, told
 from gpu_consumer.models.options.parts import denoiser
 from schemas.config import GenerationConfig
 
@@ -14,7 +14,7 @@ def choose_attention(pipe: Any, config: GenerationConfig) -> None:
     try:
         denoiser(pipe).enable_xformers_memory_efficient_attention()
     except Exception as error:
-        found = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        found = told(error)
     else:
         return
     raise ModelUnavailable(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpu_consumer.models.digests import ModelUnavailable, verify
+from gpu_consumer.models.digests import ModelUnavailable, told, verify
 from schemas.config import GenerationConfig
 
 _USUAL_NAME = "pytorch_lora_weights.safetensors"  # what save_lora_weights writes
@@ -69,7 +69,7 @@ def _load(pipe: Any, name: str, file: Path) -> None:
         attached = any(name in adapters for adapters in pipe.get_list_adapters().values())
         problem = "" if attached else "none of its weights has a place in the model"
     except Exception as error:  # whatever a damaged file, or another model's, makes the libraries raise
-        problem = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        problem = told(error)
     if problem:
         raise ModelUnavailable(
             f"the LoRA {file} does not fit the {type(pipe).__name__} ({problem}); name one that was trained for it"
