@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 .PHONY: help setup lock demo test check fuzz fault-smoke fault-gpu soak bench-pipeline bench-engine bench-memory bench-gpu bench-batching bench-reproducibility clean
 
 help: ## list the commands
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 23
 
 setup: $(READY) ## install everything that is locked, with its hashes, into .venv
 
