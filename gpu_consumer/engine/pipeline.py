@@ -14,6 +14,7 @@ from gpu_consumer.engine.faults import Trouble, trouble
 from gpu_consumer.engine.protocol import Item
 from gpu_consumer.engine.residence import Residence
 from gpu_consumer.engine.stepwise.decoder import rescued
+from gpu_consumer.memory import half
 from gpu_consumer.models.loading import Loaded
 from schemas.config import GenerationConfig
 
@@ -111,7 +112,7 @@ class PipelineEngine:
         if result.out_of_memory:
             run.ran_out()
         if result.out_of_memory and bucket > 1:
-            bucket = size = (bucket + 1) // 2
+            bucket = size = half(bucket)
         elif not result.out_of_memory and len(items) > 1:
             size = (len(items) + 1) // 2
         else:
