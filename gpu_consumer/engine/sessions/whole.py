@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from gpu_consumer.engine import stages
-from gpu_consumer.engine.account import Account
+from gpu_consumer.engine.account import GPU_STAGES, Account
 from gpu_consumer.engine.bill import Bill
 from gpu_consumer.engine.device import Device
 from gpu_consumer.engine.faults import Trouble
@@ -14,8 +14,6 @@ from gpu_consumer.engine.sessions.base import Decoded, Outcome, Wanted
 from gpu_consumer.engine.sessions.grants import Grants
 from gpu_consumer.models.loading import Loaded
 from schemas.config import GenerationConfig
-
-_STAGES = ("text", "denoise", "decode")
 
 
 class WholeSession:
@@ -131,7 +129,7 @@ class WholeSession:
     def _charge(self) -> None:
         """Each stage's seconds since the last time, to those who are here."""
         self._account.lap()
-        for stage in _STAGES:
+        for stage in GPU_STAGES:
             seconds = self._account.timings.get(stage, 0.0)
             for key in self._batch:
                 self._bills[key].charge(stage, (seconds - self._charged.get(stage, 0.0)) / len(self._batch))
