@@ -105,10 +105,6 @@ class PeakMemory:
             bucket = half(bucket)
         return bucket
 
-    def measured(self, kind: str, bucket: int) -> int:
-        """How many measures of our own the prediction rests on, at most the window."""
-        return len(self._seen.get(kind, {}).get(bucket, ()))
-
     def _estimate(self, kind: str, bucket: int, preset_bytes_per_item: int, quantile: float) -> int:
         known = self._known(kind, quantile)
         if not known:

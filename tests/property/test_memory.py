@@ -79,7 +79,6 @@ def test_out_of_memory_is_a_limit_that_stays(
 def test_only_the_window_counts(window: int, values: list[int]) -> None:
     memory = taught([(4, each) for each in values], [], window)
     last = sorted(values[-window:])
-    assert memory.measured("kind", 4) == len(last)
     predicted = memory.predict("kind", 4, 0)
     assert predicted in last
     assert sum(each <= predicted for each in last) >= 0.95 * len(last)
