@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from multiprocessing.connection import Connection
 
 _PR_SET_PDEATHSIG = 1
-EXIT_BROKEN = 70  # EX_SOFTWARE
 
 
 def die_with_parent(parent: int) -> None:
@@ -25,7 +24,7 @@ def die_with_parent(parent: int) -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
-        os._exit(EXIT_BROKEN)
+        os._exit(os.EX_SOFTWARE)
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -41,7 +40,7 @@ def main(arguments: Sequence[str]) -> None:
     from gpu_consumer.engine.serving import serve  # torch and diffusers: seconds, of which the consumer is told
 
     import_seconds = time.monotonic() - started
-    status = EXIT_BROKEN
+    status = os.EX_SOFTWARE
     try:
         serve(connection, connection.recv(), import_seconds)
     except (HungUp, EOFError, ConnectionError):  # the parent closed its end: this is how an engine is told to end

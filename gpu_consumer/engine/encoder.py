@@ -17,7 +17,6 @@ from gpu_consumer.engine.sessions.base import Decoded
 # Two full buckets of four, as pixels of 1024 x 1024: 25 MB. Beyond it the step loop waits: encoding is what is short.
 WAITING_MAX = 8
 _LOOK_SECONDS = 0.25  # between two signs of life of one who waits for the encoder
-_EXIT_BROKEN = 70  # as child.EXIT_BROKEN
 
 
 class Encoder:
@@ -60,7 +59,7 @@ class Encoder:
             return  # nobody listens: whoever steps finds out, at the latest when it says that it waits for us
         except BaseException:
             traceback.print_exc()
-            os._exit(_EXIT_BROKEN)  # or the step loop would fill the queue, and wait for nobody
+            os._exit(os.EX_SOFTWARE)  # or the step loop would fill the queue, and wait for nobody
 
 
 def encoded(decoded: Decoded) -> Ended:
