@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from gpu_consumer.engine.protocol import (
+    NOT_STARTED,
     SEEDS,
     Batch,
     DeviceInfo,
@@ -53,7 +54,7 @@ class InstantEngine:
         self._events: list[Event] = []
         self._changed = asyncio.Event()
         self._models: tuple[str, ...] = ()
-        self._death = "the engine is not started; start it"
+        self._death = NOT_STARTED
         self._joined: frozenset[str] = frozenset()
         self._alive = False
         self.starts = 0
@@ -105,7 +106,7 @@ class InstantEngine:
 
     async def stop(self) -> None:
         self.die()
-        self._death = "the engine is not started; start it"
+        self._death = NOT_STARTED
         self._events = []
 
     def die(self) -> None:

@@ -103,7 +103,7 @@ class Link:
         except BlockingIOError:
             death = "the engine stopped in the middle of a message and was killed"
         except _LOST:
-            _wait(self._process, self._settings.stop_seconds_max)
+            wait_for(self._process, self._settings.stop_seconds_max)
             death = f"the engine {_end(self._process)}"
         except Exception as error:  # whatever unpickling raises: nobody else would say that nothing more is read
             death = f"the engine said what cannot be read ({type(error).__name__}: {error}) and was killed"
@@ -126,7 +126,7 @@ class Link:
         message = said[-1] if said else None
         if not isinstance(message, Broken):
             return None
-        _wait(self._process, self._settings.stop_seconds_max)  # its traceback is on the way to stderr
+        wait_for(self._process, self._settings.stop_seconds_max)  # its traceback is on the way to stderr
         return f"the engine ended: {message.message}"
 
     def _keep(self, said: "Sequence[Event | Ready | Broken]") -> None:
@@ -170,7 +170,8 @@ def hear(connection: Connection) -> "Sequence[Event | Ready | Broken]":
     return receive_bodies(connection, *message) if isinstance(message, tuple) else [message]
 
 
-def _wait(process: "subprocess.Popen[bytes]", seconds: float) -> None:
+def wait_for(process: "subprocess.Popen[bytes]", seconds: float) -> None:
+    """Until it has ended, or so many seconds at most. Blocks."""
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(seconds)
 

@@ -11,8 +11,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeVar
 
-from gpu_consumer.engine.link import Link
+from gpu_consumer.engine.link import Link, wait_for
 from gpu_consumer.engine.protocol import (
+    NOT_STARTED,
     Batch,
     Broken,
     EngineDied,
@@ -114,7 +115,7 @@ class EngineProcess:
     async def events(self) -> Sequence[Event]:
         link = self._link
         if link is None:
-            raise EngineDied("the engine is not started; start it")
+            raise EngineDied(NOT_STARTED)
         while said := await link.wait():
             if events := [event for event in said if not isinstance(event, Ready | Broken)]:
                 return events
@@ -127,18 +128,18 @@ class EngineProcess:
             return
         link.close()
         try:
-            await _in_thread(lambda: _wait(process, self._setup.settings.stop_seconds_max))
+            await _in_thread(lambda: wait_for(process, self._setup.settings.stop_seconds_max))
         finally:
             if process.poll() is None:
                 process.kill()
-        await _in_thread(lambda: _wait(process, _REAP_SECONDS))
+        await _in_thread(lambda: wait_for(process, _REAP_SECONDS))
         await _in_thread(link.join)
         self._process = self._link = None
 
     def _send(self, message: object) -> None:
         link = self._link
         if link is None:
-            raise EngineDied("the engine is not started; start it")
+            raise EngineDied(NOT_STARTED)
         if not self.alive:
             raise EngineDied(link.death or "the engine has ended", joined=link.joined)
         link.send(message)
@@ -191,8 +192,3 @@ def _in_thread(function: Callable[[], T]) -> "asyncio.Future[T]":
 
     threading.Thread(target=work, name="engine-stop", daemon=True).start()
     return future
-
-
-def _wait(process: "subprocess.Popen[bytes]", seconds: float) -> None:
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(seconds)

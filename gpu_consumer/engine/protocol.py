@@ -16,6 +16,7 @@ from schemas.config import GenerationConfig
 
 FlawCode = Literal["non_finite", "blank_output", "out_of_memory", "generation_error"]
 BrokenKind = Literal["model_unavailable", "sticky", "crash", "wrong_answer"]
+NOT_STARTED = "the engine is not started; start it"
 SEEDS = range(-(2**63), 2**64)  # what torch.Generator.manual_seed takes
 
 

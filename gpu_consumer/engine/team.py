@@ -16,6 +16,7 @@ from types import MappingProxyType
 
 from gpu_consumer.engine.process import EngineProcess
 from gpu_consumer.engine.protocol import (
+    NOT_STARTED,
     Batch,
     Drawn,
     Ended,
@@ -31,8 +32,6 @@ from gpu_consumer.engine.protocol import (
 from gpu_consumer.engine.pulses import merged
 from gpu_consumer.engine.settings import EngineSettings
 from schemas.config import GenerationConfig
-
-_NOT_STARTED = "the engine is not started; start it"
 
 
 @dataclass(slots=True, eq=False)
@@ -136,7 +135,7 @@ class EngineTeam:
             if self._death is not None:
                 raise self._death
             if not self._workers:
-                raise EngineDied(_NOT_STARTED)
+                raise EngineDied(NOT_STARTED)
             await self._listen()
             self._take_in()
             with contextlib.suppress(EngineDied):  # which is heard next, after all that was said before it
@@ -205,7 +204,7 @@ class EngineTeam:
         """Until one of them has said something, or the queue was changed."""
         for one in self._workers:
             if one.listening is None:
-                one.listening = asyncio.create_task(_events(one.process), name="worker")
+                one.listening = asyncio.create_task(one.process.events(), name="worker")
         changed = asyncio.create_task(self._changed.wait())
         try:
             hearing = {one.listening for one in self._workers if one.listening is not None}
@@ -247,14 +246,10 @@ class EngineTeam:
         if self._death is not None:
             raise self._death
         if not self._workers:
-            raise EngineDied(_NOT_STARTED)
+            raise EngineDied(NOT_STARTED)
         for worker in self._workers:
             if not worker.process.alive:
                 await worker.process.leave(())  # raises, and says who had joined
-
-
-async def _events(process: EngineProcess) -> Sequence[Event]:
-    return await process.events()
 
 
 def _added(some: Mapping[str, float], more: Mapping[str, float]) -> dict[str, float]:

@@ -4,13 +4,12 @@ import asyncio
 import time
 from collections.abc import Collection, Sequence
 
-from gpu_consumer.engine.protocol import Batch, DeviceInfo, Ended, EngineDied, Event, Joined, Pulse, Ready
+from gpu_consumer.engine.protocol import NOT_STARTED, Batch, DeviceInfo, Ended, EngineDied, Event, Joined, Pulse, Ready
 from gpu_consumer.engine.virtual.clock import VirtualClock
 from gpu_consumer.engine.virtual.device import VirtualDevice
 from gpu_consumer.engine.virtual.loop import VirtualLoop
 
 _PULSE_SECONDS = 0.25
-_NOT_STARTED = "the engine is not started; start it"
 
 
 class VirtualEngine:
@@ -27,7 +26,7 @@ class VirtualEngine:
         self._changed = asyncio.Event()  # something was said, or the engine is gone
         self._work = asyncio.Event()  # something was sent
         self._task: asyncio.Task[None] | None = None
-        self._death = _NOT_STARTED
+        self._death = NOT_STARTED
         self._joined: set[str] = set()  # and not ended, as far as was said
         self._pulse = Pulse("nothing")
         self._pulse_due = 0.0
@@ -72,7 +71,7 @@ class VirtualEngine:
     async def stop(self) -> None:
         task = self._task
         self.die()
-        self._death = _NOT_STARTED
+        self._death = NOT_STARTED
         self._said = []
         if task is not None:
             await asyncio.wait([task])
