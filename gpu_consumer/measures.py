@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from gpu_consumer.engine.protocol import DeviceEngine, EngineDied, Observed, Peak
+from gpu_consumer.engine.protocol import DeviceEngine, EngineDied, Observed
 from gpu_consumer.observations import Observations
 
 
@@ -35,7 +35,7 @@ class Measures:
     async def _learn(self) -> None:
         """Again and again: an engine that was started anew knows nothing, and to hear a thing twice costs nothing."""
         while True:
-            if peaks := tuple(Peak(*told) for told in self._observations.peaks()):
+            if peaks := self._observations.peaks():
                 with suppress(EngineDied):  # whoever runs work hears of it too, and starts the next
                     await self._engine.learn(peaks)
             await asyncio.sleep(self._period_seconds)

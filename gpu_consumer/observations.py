@@ -12,6 +12,7 @@ from typing import NamedTuple
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
+from gpu_consumer.engine.protocol import Peak
 from gpu_consumer.memory import quantile_of
 from schemas.codec import encode
 from schemas.errors import Undecodable
@@ -30,14 +31,6 @@ class Key(NamedTuple):
     kind: str
     bucket: int
     config_hash: str
-
-
-class Told(NamedTuple):
-    """What some engine of the same device predicts a batch to take beside the weights."""
-
-    kind: str
-    bucket: int
-    bytes: int
 
 
 @dataclass(slots=True)
@@ -112,12 +105,12 @@ class Observations:
         if peak_bytes > 0:
             self._noted.add(Key(kind, bucket, config_hash), peak_bytes, gpu_seconds)
 
-    def peaks(self) -> tuple[Told, ...]:
-        """The largest of what was told of each kind and bucket, ours before a restart included."""
+    def peaks(self) -> tuple[Peak, ...]:
+        """The largest of what engines of this device tell of each kind and bucket, ours before a restart included."""
         most: dict[tuple[str, int], int] = {}
         for key, bytes_ in self._told.items():
             most[key.kind, key.bucket] = max(bytes_, most.get((key.kind, key.bucket), 0))
-        return tuple(Told(kind, bucket, bytes_) for (kind, bucket), bytes_ in most.items())
+        return tuple(Peak(kind, bucket, bytes_) for (kind, bucket), bytes_ in most.items())
 
     def _fold(self, record: Record) -> None:
         if record.value is None:

@@ -13,7 +13,7 @@ from aiokafka.errors import KafkaConnectionError
 
 from gpu_consumer.engine.protocol import EngineDied, Observed, Peak
 from gpu_consumer.measures import Measures
-from gpu_consumer.observations import Observations, Told
+from gpu_consumer.observations import Observations
 from schemas.codec import encode
 from schemas.observation import Observation, decode_observation
 from streams.kafka.clients import idempotent_producer
@@ -60,10 +60,10 @@ async def test_what_one_engine_measured_another_of_the_same_device_predicts(kafk
         for n in range(20):
             ours.note("kind", 4, HASH, (n + 1) * GB, 1.0 + n)
         others.note("kind", 4, HASH, 99 * GB, 1.0)
-        await become(lambda: ours.peaks() == (Told("kind", 4, 19 * GB),))
-        await become(lambda: others.peaks() == (Told("kind", 4, 99 * GB),))
+        await become(lambda: ours.peaks() == (Peak("kind", 4, 19 * GB),))
+        await become(lambda: others.peaks() == (Peak("kind", 4, 99 * GB),))
         async with observing(kafka, topic) as late:
-            await become(lambda: late.peaks() == (Told("kind", 4, 19 * GB),))
+            await become(lambda: late.peaks() == (Peak("kind", 4, 19 * GB),))
 
 
 async def test_it_tells_the_percentiles_of_the_last_batches(kafka: KafkaSettings, topic: str) -> None:
@@ -88,7 +88,7 @@ async def test_a_batch_in_two_configurations_is_predicted_by_the_larger(kafka: K
         ours.note("kind", 4, "cd" * 32, 2 * GB, 1.0)
         ours.note("kind", 1, HASH, GB, 1.0)
         ours.note("no account", 1, HASH, 0, 1.0)
-        await become(lambda: set(ours.peaks()) == {Told("kind", 4, 3 * GB), Told("kind", 1, GB)})
+        await become(lambda: set(ours.peaks()) == {Peak("kind", 4, 3 * GB), Peak("kind", 1, GB)})
 
 
 async def test_a_key_is_told_at_most_once_a_period(kafka: KafkaSettings, topic: str) -> None:
@@ -115,7 +115,7 @@ async def test_what_nobody_understands_changes_nothing(kafka: KafkaSettings, top
         for value in (b"\xff", b"{}", encode(good).replace(b'"schema_version":1', b'"schema_version":2'), None):
             await producer.send_and_wait(topic, value, key=b"some")
         await producer.send_and_wait(topic, encode(good), key=good.key)
-        await become(lambda: ours.peaks() == (Told("kind", 4, GB),))
+        await become(lambda: ours.peaks() == (Peak("kind", 4, GB),))
     await producer.stop()
 
 
