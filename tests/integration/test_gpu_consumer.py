@@ -1,23 +1,13 @@
 """What a pool of GPU consumers promises, over a real broker: each job ends once, in what is stored."""
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-
-import pytest
 
 from gpu_consumer.intake import Names
 from schemas.codec import encode
-from schemas.topics import Catalogue
 from streams.kafka.clients import transactional_producer
-from streams.kafka.settings import KafkaSettings
 from tests.integration.gpu_pool import GpuPool, config, eventually, foreign_outcome, ledger_of, work_item
 from tests.kafka import POOL
 from tests.scripted import ScriptedEngine
-
-
-@pytest.fixture
-def pool(kafka: KafkaSettings, catalogue: Catalogue, tmp_path: Path) -> GpuPool:
-    return GpuPool(kafka, catalogue, tmp_path / "store")
 
 
 async def test_each_job_ends_in_one_result_that_is_what_is_stored(pool: GpuPool) -> None:

@@ -1,20 +1,12 @@
 """Cancels that reach a GPU consumer: before its jobs are taken, while they wait, while they run."""
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
-from schemas.topics import Catalogue
 from streams.kafka.errors import LeaseVoid
-from streams.kafka.settings import KafkaSettings
 from tests.integration.gpu_pool import GpuPool, config, eventually, ledger_of, work_item
 from tests.scripted import ScriptedEngine
-
-
-@pytest.fixture
-def pool(kafka: KafkaSettings, catalogue: Catalogue, tmp_path: Path) -> GpuPool:
-    return GpuPool(kafka, catalogue, tmp_path / "store")
 
 
 @pytest.mark.parametrize("reopened", [False, True], ids=["", "in an index that was lost and opened again"])

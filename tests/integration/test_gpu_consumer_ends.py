@@ -2,21 +2,13 @@
 
 import asyncio
 import json
-from pathlib import Path
 
 import pytest
 
 from gpu_consumer.watch import NoProgress
 from schemas.codec import encode
-from schemas.topics import Catalogue
-from streams.kafka.settings import KafkaSettings
 from tests.integration.gpu_pool import GpuPool, Running, eventually, ledger_of, work_item
 from tests.scripted import ScriptedEngine
-
-
-@pytest.fixture
-def pool(kafka: KafkaSettings, catalogue: Catalogue, tmp_path: Path) -> GpuPool:
-    return GpuPool(kafka, catalogue, tmp_path / "store")
 
 
 # case KEDA-11

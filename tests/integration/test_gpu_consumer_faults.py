@@ -3,7 +3,6 @@
 import asyncio
 import json
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -12,15 +11,8 @@ from gpu_consumer.store.base import StoreUnavailable
 from gpu_consumer.store.outcomes import OutcomeStore
 from schemas.codec import encode
 from schemas.outcome import Outcome
-from schemas.topics import Catalogue
-from streams.kafka.settings import KafkaSettings
 from tests.integration.gpu_pool import GpuPool, config, eventually, ledger_of, work_item
 from tests.scripted import ScriptedEngine
-
-
-@pytest.fixture
-def pool(kafka: KafkaSettings, catalogue: Catalogue, tmp_path: Path) -> GpuPool:
-    return GpuPool(kafka, catalogue, tmp_path / "store")
 
 
 # case KQ-04

@@ -2,26 +2,17 @@
 
 import asyncio
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
-import pytest
 from aiokafka import TopicPartition
 
 from gpu_consumer.index import Change, Index
 from schemas.request import LANES
-from schemas.topics import Catalogue
 from streams.kafka.admin import create_topics
 from streams.kafka.clients import admin_client, group_consumer
-from streams.kafka.settings import KafkaSettings
 from tests.integration.gpu_pool import GpuPool, eventually, work_item
 from tests.kafka import POOL
 from tests.scripted import ScriptedEngine
-
-
-@pytest.fixture
-def pool(kafka: KafkaSettings, catalogue: Catalogue, tmp_path: Path) -> GpuPool:
-    return GpuPool(kafka, catalogue, tmp_path / "store")
 
 
 async def reset_group(pool: GpuPool) -> None:

@@ -15,16 +15,10 @@ import pytest
 import yaml
 
 from schemas.topics import Catalogue
-from streams.kafka.settings import KafkaSettings
 from tests.integration.gpu_pool import GpuPool, eventually, work_item
 from tests.kafka import POOL
 
 _RUN = "from gpu_consumer.commands.run import app; app()"
-
-
-@pytest.fixture
-def pool(kafka: KafkaSettings, catalogue: Catalogue, tmp_path: Path) -> GpuPool:
-    return GpuPool(kafka, catalogue, tmp_path / "store")
 
 
 @pytest.fixture

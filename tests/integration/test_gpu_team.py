@@ -6,32 +6,17 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import pytest
 import pytest_asyncio
 
 from gpu_consumer.engine.protocol import Ready
 from gpu_consumer.engine.settings import EngineSettings
 from gpu_consumer.engine.team import EngineTeam
 from schemas.config import GenerationConfig
-from schemas.topics import Catalogue
-from streams.kafka.settings import KafkaSettings
 from tests.integration.gpu_pool import GpuPool, eventually, work_item
 from tests.kafka import POOL
-from tests.tiny import models, tiny_config
-
-__all__ = ["models"]
+from tests.tiny import tiny_config
 
 LONG = 40  # steps: enough to kill somebody in the middle, few enough for those that then run alone
-
-
-@pytest.fixture
-def pool(kafka: KafkaSettings, catalogue: Catalogue, tmp_path: Path) -> GpuPool:
-    return GpuPool(kafka, catalogue, tmp_path / "store")
-
-
-@pytest.fixture
-def config(models: Path) -> GenerationConfig:
-    return tiny_config(models, pool=POOL)
 
 
 @pytest_asyncio.fixture
@@ -41,11 +26,10 @@ async def team(models: Path, config: GenerationConfig) -> AsyncIterator[tuple[En
     await made.stop()
 
 
-@pytest.mark.parametrize("batching", ["step", "whole"])
 async def test_both_run_and_one_that_dies_is_charged_for_its_own(
-    pool: GpuPool, team: tuple[EngineTeam, Ready], models: Path, batching: str
+    pool: GpuPool, team: tuple[EngineTeam, Ready], models: Path
 ) -> None:
-    config = tiny_config(models, pool=POOL, steps=LONG, batching=batching)
+    config = tiny_config(models, pool=POOL, steps=LONG, batching="whole")
     items = [work_item(f"job{n}", config=config, seed=n) for n in range(2 * config.bucket)]
     await pool.produce(items, partition=0)
     engine, ready = team

@@ -117,9 +117,6 @@ def test_a_picture_is_what_the_configuration_says(models: Path, engine: Pipeline
     config = tiny_config(models, width=96, height=64)
     finished = run(engine, config, *ITEMS[:2])
     assert set(finished.timings) >= {"text", "denoise", "decode"}
-    assert finished.gpu_seconds == pytest.approx(
-        sum(finished.timings[stage] for stage in ("text", "denoise", "decode"))
-    )
     assert finished.bucket == 4
     assert finished.peak_vram_bytes > config.bucket * config.price.vram_bytes
     for picture in finished.pictures:

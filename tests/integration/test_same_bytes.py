@@ -1,8 +1,6 @@
 """The whole of a consumer, with a real engine: a picture is a function of configuration, prompt and seed."""
 
-import asyncio
 import hashlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,41 +8,18 @@ import pytest
 
 from gpu_consumer.engine.process import EngineProcess
 from gpu_consumer.engine.protocol import Ready
-from gpu_consumer.engine.settings import EngineSettings
 from gpu_consumer.store.base import StoreSettings
 from gpu_consumer.store.choice import open_store
 from gpu_consumer.store.outcomes import OutcomeStore
 from schemas.config import GenerationConfig
-from schemas.topics import Catalogue
-from streams.kafka.settings import KafkaSettings
 from tests.integration.gpu_pool import GpuPool, work_item
 from tests.kafka import POOL
 from tests.s3server import s3_env, s3_server, s3_store_url
-from tests.tiny import models, tiny_config
+from tests.tiny import tiny_config
 
-__all__ = ["models", "s3_env", "s3_server", "s3_store_url"]  # fixtures
+__all__ = ["s3_env", "s3_server", "s3_store_url"]  # fixtures
 
 PROMPT = "a red fox in the snow"
-
-
-@pytest.fixture
-def pool(kafka: KafkaSettings, catalogue: Catalogue, tmp_path: Path) -> GpuPool:
-    return GpuPool(kafka, catalogue, tmp_path / "store")
-
-
-@pytest.fixture(scope="module")
-def config(models: Path) -> GenerationConfig:
-    return tiny_config(models, pool=POOL)
-
-
-@pytest.fixture(scope="module")
-def engine(models: Path, config: GenerationConfig) -> Iterator[tuple[EngineProcess, Ready]]:
-    """One engine process for all tests here, its model loaded and warm."""
-    made = EngineProcess(EngineSettings(models_directory=models, threads=1), [config])
-    try:
-        yield made, asyncio.run(made.start())
-    finally:
-        asyncio.run(made.stop())
 
 
 def digest_of(uri: str) -> str:

@@ -5,7 +5,7 @@ import hashlib
 import io
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,35 +16,15 @@ from PIL import Image
 
 from gpu_consumer.engine.process import EngineProcess
 from gpu_consumer.engine.protocol import Ready
-from gpu_consumer.engine.settings import EngineSettings
 from schemas.codec import encode
 from schemas.config import GenerationConfig
 from schemas.decision import Decision
 from schemas.result import Succeeded
-from schemas.topics import Catalogue
 from schemas.work import WorkItem
-from streams.kafka.settings import KafkaSettings
 from tests.integration.gpu_pool import GpuPool, work_item
 from tests.kafka import POOL
-from tests.tiny import models, tiny_config
-
-__all__ = ["models"]
 
 Verify = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def config(models: Path) -> GenerationConfig:
-    return tiny_config(models, pool=POOL)
-
-
-@pytest.fixture(scope="module")
-def engine(models: Path, config: GenerationConfig) -> Iterator[tuple[EngineProcess, Ready]]:
-    made = EngineProcess(EngineSettings(models_directory=models, threads=1), [config])
-    try:
-        yield made, asyncio.run(made.start())
-    finally:
-        asyncio.run(made.stop())
 
 
 @pytest.fixture
@@ -113,15 +93,13 @@ def nudge(result: Succeeded, levels: int, path: Path) -> Succeeded:
 
 
 async def test_a_result_is_drawn_again_and_compared(
-    kafka: KafkaSettings,
-    catalogue: Catalogue,
+    pool: GpuPool,
     engine: tuple[EngineProcess, Ready],
     config: GenerationConfig,
     verify: Verify,
     tmp_path: Path,
 ) -> None:
     """Case GPU-14."""
-    pool = GpuPool(kafka, catalogue, tmp_path / "store")
     pair = work_item("pair", config=config, prompt="a red fox", negative_prompt="snow", seed=11, images=2)
     near, far, moved, gone = (work_item(name, config=config, seed=3) for name in ("near", "far", "moved", "gone"))
     made = await make(pool, engine, pair, near, far, moved, gone)
@@ -159,14 +137,12 @@ async def test_a_result_is_drawn_again_and_compared(
 
 
 async def test_without_topics_the_request_is_enough_and_another_prompt_is_another_picture(
-    kafka: KafkaSettings,
-    catalogue: Catalogue,
+    pool: GpuPool,
     engine: tuple[EngineProcess, Ready],
     config: GenerationConfig,
     verify: Verify,
     tmp_path: Path,
 ) -> None:
-    pool = GpuPool(kafka, catalogue, tmp_path / "store")
     item = work_item("alone", config=config, prompt="a red fox", seed=11)
     result = (await make(pool, engine, item))["alone"]
     file, request = tmp_path / "result.json", tmp_path / "request.json"

@@ -1,0 +1,39 @@
+"""A pool on the session's broker, and one engine process for all tests that leave it as it was."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpu_consumer.engine.process import EngineProcess
+from gpu_consumer.engine.protocol import Ready
+from gpu_consumer.engine.settings import EngineSettings
+from schemas.config import GenerationConfig
+from schemas.topics import Catalogue
+from streams.kafka.settings import KafkaSettings
+from tests.integration.gpu_pool import GpuPool
+from tests.kafka import POOL
+from tests.tiny import models, tiny_config
+
+__all__ = ["models"]
+
+
+@pytest.fixture
+def pool(kafka: KafkaSettings, catalogue: Catalogue, tmp_path: Path) -> GpuPool:
+    return GpuPool(kafka, catalogue, tmp_path / "store")
+
+
+@pytest.fixture(scope="session")
+def config(models: Path) -> GenerationConfig:
+    return tiny_config(models, pool=POOL)
+
+
+@pytest.fixture(scope="session")
+def engine(models: Path, config: GenerationConfig) -> Iterator[tuple[EngineProcess, Ready]]:
+    """Its model loaded and warm."""
+    made = EngineProcess(EngineSettings(models_directory=models, threads=1), [config])
+    try:
+        yield made, asyncio.run(made.start())
+    finally:
+        asyncio.run(made.stop())
