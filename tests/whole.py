@@ -21,7 +21,6 @@ class Finished:
     pictures: tuple[Picture, ...]
     flaws: tuple[Flaw, ...]
     timings: Mapping[str, float]
-    gpu_seconds: float
     peak_vram_bytes: int
     bucket: int
 
@@ -40,9 +39,7 @@ def run_whole(engine: PipelineEngine, config: GenerationConfig, *items: Item) ->
         picture = encoded(Decoded(Wanted(item, config), result.pixels, result.bucket, cut, Share())).outcome
         assert isinstance(picture, Picture)
         pictures.append(picture)
-    return Finished(
-        tuple(pictures), tuple(flaws), account.timings, account.gpu_seconds, account.peak_bytes, account.bucket
-    )
+    return Finished(tuple(pictures), tuple(flaws), account.timings, account.peak_bytes, account.bucket)
 
 
 def digests(finished: Finished) -> dict[str, str]:

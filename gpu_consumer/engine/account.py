@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from gpu_consumer.engine.device import Device, Usage
 
-GPU_STAGES = ("text", "denoise", "decode")
-
 
 @dataclass(slots=True)
 class Account:
@@ -58,7 +56,3 @@ class Account:
 
     def add(self, name: str, seconds: float) -> None:
         self.timings[name] = self.timings.get(name, 0.0) + seconds
-
-    @property
-    def gpu_seconds(self) -> float:
-        return sum(self.timings.get(stage, 0.0) for stage in GPU_STAGES)

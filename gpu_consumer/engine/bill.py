@@ -1,9 +1,10 @@
-"""What one item cost: its part of every stage it was in, over all its tries."""
+"""What one item cost: its part of every stage it was in, over all its tries. No torch."""
 
 from dataclasses import dataclass, field
 
-from gpu_consumer.engine.account import GPU_STAGES
 from gpu_consumer.engine.protocol import Share
+
+GPU_STAGES = ("text", "denoise", "decode")
 
 
 @dataclass(slots=True)

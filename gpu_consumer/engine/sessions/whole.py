@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from gpu_consumer.engine import stages
-from gpu_consumer.engine.account import GPU_STAGES, Account
-from gpu_consumer.engine.bill import Bill
+from gpu_consumer.engine.account import Account
+from gpu_consumer.engine.bill import GPU_STAGES, Bill
 from gpu_consumer.engine.device import Device
 from gpu_consumer.engine.faults import Trouble
 from gpu_consumer.engine.pipeline import PipelineEngine, Pixels, Results

@@ -1,10 +1,10 @@
 """Who is on a virtual device: the steps that each has left, what it has cost, and the picture that it gets."""
 
 import hashlib
-from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from gpu_consumer.engine.bill import Bill
 from gpu_consumer.engine.instant import SIDE, png
 from gpu_consumer.engine.protocol import Item, Picture, Share
 from gpu_consumer.engine.stepwise.slots import Slots
@@ -13,25 +13,21 @@ from schemas.config import GenerationConfig
 
 @dataclass(slots=True)
 class Life:
-    """`company`: pictures beside it, itself included, summed over its steps. `seconds`: of the device, by stage."""
+    """`bill`: in seconds of the device."""
 
     config: GenerationConfig
     item: Item
     batch: int
     steps_left: int
     heard: bool = False
-    company: int = 0
-    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    bill: Bill = field(default_factory=Bill)
 
     def share(self, bucket: int, used_bytes: int) -> Share:
-        steps = self.config.steps - self.steps_left
-        return Share(
-            timings={**self.seconds, "encode": 0.0},  # beside the device, whose time this is
-            gpu_seconds=sum(self.seconds.values()),
-            peak_vram_bytes=used_bytes if steps else 0,
-            batch_size=max(1, round(self.company / steps)) if steps else 1,
-            bucket=bucket,
-        )
+        self.bill.ran_in(bucket)
+        if self.steps_left < self.config.steps:
+            self.bill.saw(used_bytes)
+        share = self.bill.share()
+        return replace(share, timings={**share.timings, "encode": 0.0})  # beside the device, whose time this is
 
 
 @dataclass(slots=True)
@@ -49,7 +45,7 @@ class Session:
 def charge(lives: Sequence[Life], stage: str, seconds: float) -> float:
     """Share `seconds` among them; the same seconds."""
     for life in lives:
-        life.seconds[stage] += seconds / len(lives)
+        life.bill.charge(stage, seconds / len(lives))
     return seconds
 
 

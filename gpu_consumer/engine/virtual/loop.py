@@ -189,7 +189,7 @@ class VirtualLoop:
         self._session.steps += 1
         for life in running:
             life.steps_left -= 1
-            life.company += len(running)
+            life.bill.stepped(len(running))
         drawn = [life.item.key for life in running if not life.steps_left]
         for key in drawn:
             self._session.slots.draw(key)
