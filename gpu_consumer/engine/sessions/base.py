@@ -38,6 +38,11 @@ class Decoded:
 Outcome: TypeAlias = Drawn | Ended | Refused | Decoded
 
 
+def crowded_out(key: str, message: str) -> Refused:
+    """A neighbour on the card took its memory, which is nobody's fault and passes. `message`: how it ran out."""
+    return Refused((key,), f"others on the device took the memory meanwhile: {message}")
+
+
 class Session(Protocol):
     """For one thread. Whatever joined ends once: as an Ended, as Decoded, which is one when it is encoded, or Refused,
     where a neighbour on the card took its memory."""

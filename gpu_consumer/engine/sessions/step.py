@@ -9,9 +9,9 @@ import torch
 from gpu_consumer.engine import stages
 from gpu_consumer.engine.device import Device
 from gpu_consumer.engine.faults import trouble
-from gpu_consumer.engine.protocol import Drawn, Ended, Flaw, Refused
+from gpu_consumer.engine.protocol import Drawn, Ended, Flaw
 from gpu_consumer.engine.residence import Residence
-from gpu_consumer.engine.sessions.base import Decoded, Outcome, Wanted
+from gpu_consumer.engine.sessions.base import Decoded, Outcome, Wanted, crowded_out
 from gpu_consumer.engine.sessions.grants import Grants
 from gpu_consumer.engine.stepwise import request as stepwise
 from gpu_consumer.engine.stepwise.loop import Stepwise
@@ -154,7 +154,7 @@ class StepSession:
             self.spent = True
             first = self._evicted.popleft()
             if self._crowded:
-                outcomes.append(Refused((first.key,), f"others on the device took the memory meanwhile: {message}"))
+                outcomes.append(crowded_out(first.key, message))
             else:
                 outcomes.append(Ended(first.key, Flaw(first.key, "out_of_memory", message), first.bill.share()))
             self._forget(first.key)

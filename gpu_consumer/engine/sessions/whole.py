@@ -8,9 +8,9 @@ from gpu_consumer.engine.bill import GPU_STAGES, Bill
 from gpu_consumer.engine.device import Device
 from gpu_consumer.engine.faults import Trouble
 from gpu_consumer.engine.pipeline import PipelineEngine, Pixels, Results
-from gpu_consumer.engine.protocol import Drawn, Ended, Flaw, Refused, Share
+from gpu_consumer.engine.protocol import Drawn, Ended, Flaw, Share
 from gpu_consumer.engine.residence import Residence
-from gpu_consumer.engine.sessions.base import Decoded, Outcome, Wanted
+from gpu_consumer.engine.sessions.base import Decoded, Outcome, Wanted, crowded_out
 from gpu_consumer.engine.sessions.grants import Grants
 from gpu_consumer.models.loading import Loaded
 from schemas.config import GenerationConfig
@@ -123,7 +123,7 @@ class WholeSession:
         if isinstance(result, Pixels):
             return Decoded(wanted, result.pixels, result.bucket, stages.warnings(self._loaded, wanted.item), share)
         if self._crowded and result.out_of_memory:
-            return Refused((wanted.key,), f"others on the device took the memory meanwhile: {result.message}")
+            return crowded_out(wanted.key, result.message)
         return Ended(wanted.key, Flaw(wanted.key, result.code, result.message), share)
 
     def _charge(self) -> None:
