@@ -29,7 +29,7 @@ async def test_what_is_marked_is_finished_and_no_mark_stays(bench: Bench) -> Non
 async def test_a_free_slot_finds_the_next_picture_there(bench: Bench) -> None:
     bench.engine.gate.clear()
     bench.take(*(work_item(f"job{n}") for n in range(12)))
-    await bench.until(lambda: sum(len(batch.items) for batch in bench.engine.batches) == 5)
+    await bench.until(lambda: sum(len(batch.items) for batch in bench.engine.batches) == 5 and bench.engine.seen)
     assert bench.engine.seen == [[f"a job{n}" for n in range(4)]], "the fifth waits in the engine"
     bench.engine.gate.set()
     await bench.idle()
