@@ -7,7 +7,7 @@ burst + per_second * T, whatever the clock does.
 import math
 from dataclasses import dataclass
 
-from schemas.pools import Quota
+from schemas.tenants import Quota
 
 
 @dataclass(frozen=True, slots=True)

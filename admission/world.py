@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from admission.settings import AdmissionLimits
 from schemas.catalogue import ConfigCatalogue
-from schemas.pools import Tenants
+from schemas.tenants import Tenants
 from schemas.topics import Catalogue
 
 

@@ -7,8 +7,9 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from schemas.catalogue import ConfigCatalogue, load_configs
 from schemas.errors import CatalogueError
-from schemas.pools import Pools, Tenants, load_pools, load_tenants
+from schemas.pools import Pools, load_pools
 from schemas.settings import setting_refused
+from schemas.tenants import Tenants, load_tenants
 from schemas.topics import Catalogue, TopicSettings
 
 

@@ -1,11 +1,10 @@
-"""Pools of GPU consumers and the tenants they serve, as infra/pools.yaml and infra/tenants.yaml declare them."""
+"""Pools of GPU consumers, as infra/pools.yaml declares them."""
 
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from schemas.names import Tenant
 from schemas.yaml_file import read_yaml
 
 
@@ -38,32 +37,6 @@ class Pools(BaseModel):
     pools: dict[Annotated[str, Field(pattern=r"^[a-z0-9-]{1,40}$")], Pool]
 
 
-class Quota(BaseModel):
-    """A token bucket in requests: `burst` at once, `per_second` on the long run."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    per_second: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
-    burst: Annotated[float, Field(ge=1, le=1e9, allow_inf_nan=False)]
-
-
-class Tenants(BaseModel):
-    """Quotas by tenant. Without a default a tenant that is not listed is refused as unknown."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    default: Quota | None = None
-    tenants: dict[Tenant, Quota] = Field(default_factory=dict)
-
-    def quota_of(self, tenant: str) -> Quota | None:
-        return self.tenants.get(tenant, self.default)
-
-
 def load_pools(path: Path) -> Pools:
     """Raises CatalogueError with the first thing wrong in the file."""
     return read_yaml(Pools, path)
-
-
-def load_tenants(path: Path) -> Tenants:
-    """Raises CatalogueError with the first thing wrong in the file."""
-    return read_yaml(Tenants, path)

@@ -13,7 +13,7 @@ from admission.settings import AdmissionLimits
 from admission.world import World
 from schemas.catalogue import ConfigCatalogue
 from schemas.config import ConfigFile
-from schemas.pools import Quota, Tenants
+from schemas.tenants import Quota, Tenants
 from schemas.topics import Catalogue
 from streams.intake.choice import make_intake
 from streams.kafka.settings import KafkaSettings

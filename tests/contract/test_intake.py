@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 
 from admission.world import World
 from schemas.dead_letter import HEADER_OFFSET, HEADER_PARTITION, HEADER_REASON
-from schemas.pools import Quota
+from schemas.tenants import Quota
 from schemas.topics import Catalogue
 from streams.batch import HEADER_HOME
 from streams.errors import IntakeFailed

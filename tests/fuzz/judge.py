@@ -16,8 +16,8 @@ from schemas.codec import canonical, decode_object
 from schemas.decision import Decision, RejectionCode
 from schemas.errors import Undecodable
 from schemas.names import request_name
-from schemas.pools import Quota, Tenants
 from schemas.result import parse_result
+from schemas.tenants import Quota, Tenants
 from schemas.topics import RECORD_BYTES_MAX, REQUEST_BYTES_MAX
 from schemas.work import decode_work
 from streams.batch import build_batch

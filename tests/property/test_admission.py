@@ -13,8 +13,8 @@ from admission.stages.decode import Named, decode
 from admission.verdict import DeadLetter, Decided, Repeat, SendHome
 from schemas.codec import encode
 from schemas.partition import partition_of
-from schemas.pools import Quota
 from schemas.request import SEED_MAX, GenerationRequest
+from schemas.tenants import Quota
 from tests.unit.admission.scene import (
     HOME,
     NOW_MS,

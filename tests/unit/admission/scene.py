@@ -16,8 +16,9 @@ from schemas.codec import encode
 from schemas.config import ConfigFile
 from schemas.decision import Decision
 from schemas.names import request_name
-from schemas.pools import Pool, Pools, Quota, Tenants
+from schemas.pools import Pool, Pools
 from schemas.result import Failed, Rejected, parse_result
+from schemas.tenants import Quota, Tenants
 from schemas.topics import Catalogue, TopicSettings
 from schemas.work import WorkItem, decode_work
 

@@ -1,7 +1,7 @@
 import pytest
 
 from admission.bucket import level, take
-from schemas.pools import Quota
+from schemas.tenants import Quota
 
 QUOTA = Quota(per_second=2.0, burst=10.0)
 T = 1_800_000_000_000

@@ -9,9 +9,9 @@ import pytest
 from admission.decide import decide
 from admission.verdict import DeadLetter, Decided, Repeat, SendHome
 from schemas.names import job_id, request_name, seed_of
-from schemas.pools import Quota, Tenants
 from schemas.request import SEED_MAX
 from schemas.result import Cancelled
+from schemas.tenants import Quota, Tenants
 from tests.unit.admission.scene import (
     BIRTH,
     HOME,

@@ -5,7 +5,8 @@ import pytest
 from pydantic import ValidationError
 
 from schemas.errors import CatalogueError
-from schemas.pools import Pool, Quota, Tenants, load_pools, load_tenants
+from schemas.pools import Pool, load_pools
+from schemas.tenants import Quota, Tenants, load_tenants
 
 POOL: dict[str, Any] = {"gpu_product": "H200", "vram_bytes": 1 << 30, "price_usd_per_hour": 3.5}
 

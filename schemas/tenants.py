@@ -1,0 +1,69 @@
+"""Tenants and what each may ask for, as infra/tenants.yaml and the control topic declare them."""
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from schemas.names import Tenant
+from schemas.yaml_file import read_yaml
+
+KEY_PATTERN = r"^[A-Za-z0-9._-]{1,64}$"
+ApiKey = Annotated[str, Field(pattern=KEY_PATTERN)]
+GpuSeconds = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
+
+
+class _Declared(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Rate(_Declared):
+    """A token bucket: `burst` at once, `per_second` on the long run."""
+
+    per_second: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
+    burst: Annotated[float, Field(ge=1, le=1e9, allow_inf_nan=False)]
+
+
+class Span(_Declared):
+    """What a day or a month (UTC) may have; absent: as much as the buckets give."""
+
+    requests: Annotated[int, Field(ge=1)] | None = None
+    gpu_seconds: GpuSeconds | None = None
+
+
+class KeyQuota(Rate):
+    """Of one key of a tenant: its requests as a bucket, GPU-seconds as another, and longer spans.
+
+    A request takes from all of its key's and all of its tenant's, or from none.
+    """
+
+    gpu_seconds: Rate | None = None
+    day: Span | None = None
+    month: Span | None = None
+
+
+class Quota(KeyQuota):
+    """Of one tenant, all its keys together."""
+
+    keys: dict[ApiKey, KeyQuota] = Field(default_factory=dict)
+    default_key: KeyQuota | None = Field(default=None, description="Of a key that is not listed, each its own.")
+    outstanding_gpu_seconds: GpuSeconds | None = Field(
+        default=None, description="Accepted and not finished, a lane; what is more goes to bulk."
+    )
+    signed: bool = Field(default=False, description="A request without the tenant's signature is not the tenant's.")
+    topic: bool = Field(default=False, description="The tenant writes to a requests topic of its own.")
+
+
+class Tenants(_Declared):
+    """Quotas by tenant. Without a default a tenant that is not listed is refused as unknown."""
+
+    default: Quota | None = None
+    tenants: dict[Tenant, Quota] = Field(default_factory=dict)
+
+    def quota_of(self, tenant: str) -> Quota | None:
+        return self.tenants.get(tenant, self.default)
+
+
+def load_tenants(path: Path) -> Tenants:
+    """Raises CatalogueError with the first thing wrong in the file."""
+    return read_yaml(Tenants, path)
