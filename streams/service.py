@@ -12,6 +12,7 @@ from admission.world import World
 from streams.cluster import Cluster
 from streams.emission import Emission
 from streams.errors import IntakeFailed
+from streams.facts.cancels import CancelsFact
 from streams.health import HealthServer
 from streams.holding import Surroundings
 from streams.intake.base import Intake
@@ -70,7 +71,8 @@ class AdmissionService:
             await self.health.start()
             stack.push_async_callback(self.health.stop)
             cluster = await stack.enter_async_context(Cluster(self._kafka, catalogue))
-            world = self._world = await stack.enter_async_context(WorldView(self._declared, self._kafka, cluster))
+            facts = (CancelsFact(self._kafka, catalogue),)
+            world = self._world = await stack.enter_async_context(WorldView(self._declared, cluster, facts))
             await world.refresh()
             emission = Emission(
                 self._kafka,

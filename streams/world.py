@@ -1,7 +1,8 @@
-"""The facts a decision sees beside its request: files read at the start, topics and cancels as they are now."""
+"""What a decision sees beside its request: files read at the start, topics as they are, and what is followed."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Self
 
@@ -14,10 +15,8 @@ from schemas.deployment import DeploymentSettings
 from schemas.errors import CatalogueError
 from schemas.request import LANES
 from schemas.topics import Catalogue
-from streams.cancels import CancelTimes
 from streams.cluster import Cluster
-from streams.kafka.settings import KafkaSettings
-from streams.kafka.view import CompactedView
+from streams.facts.base import Fact
 
 
 def load_world(deployment: DeploymentSettings, limits: AdmissionLimits) -> World:
@@ -40,44 +39,55 @@ def load_world(deployment: DeploymentSettings, limits: AdmissionLimits) -> World
 class WorldView:
     """The world now, or the sentence why there is none to decide by. An async context manager.
 
-    While it is not ready nothing is decided and nothing is refused: what is missing comes back, a rejection is final.
+    What was declared, with each fact's word on top, in their order. While it is not ready nothing is decided and
+    nothing is refused: what is missing comes back, a rejection is final.
     """
 
-    def __init__(self, declared: World, kafka: KafkaSettings, cluster: Cluster) -> None:
+    def __init__(self, declared: World, cluster: Cluster, facts: Sequence[Fact]) -> None:
         self._declared = declared
         self._cluster = cluster
-        self._cancelled = CancelTimes(declared.catalogue.settings.cancels_retention_ms)
-        self._cancels = CompactedView(kafka, declared.catalogue.cancels, self._cancelled.fold)
+        self._facts = facts
+        self._following = AsyncExitStack()
         self._world: World | None = None
         self._missing = "topics were not looked at yet"
         self._seen_at = time.monotonic()
 
     async def __aenter__(self) -> Self:
-        await self._cancels.start()
+        async with AsyncExitStack() as following:
+            for fact in self._facts:
+                await following.enter_async_context(fact)
+            self._following = following.pop_all()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._cancels.stop()
+        await self._following.aclose()
 
     @property
     def current(self) -> World | None:
-        return self._world if self.problem is None else None
+        """As every fact has it at this moment."""
+        if self._world is None or self.problem is not None:
+            return None
+        world = self._world
+        for fact in self._facts:
+            world = fact.into(world)
+        return world
 
     @property
     def problem(self) -> str | None:
         """Why nothing can be decided now. None: all is there."""
         if self._world is None:
             return self._missing
-        return None if self._cancels.ready else "cancels are not read to their end yet"
+        return next((fact.problem for fact in self._facts if fact.problem is not None), None)
 
     @property
     def failure(self) -> Exception | None:
-        """Why a view has ended for good: the process must end too."""
-        return self._cancels.failure
+        """Why a fact is followed no more: the process must end too."""
+        return next((fact.failure for fact in self._facts if fact.failure is not None), None)
 
     def ages(self) -> Mapping[str, float]:
-        """Seconds since each view was last seen current."""
-        return {"cancels": self._cancels.age_seconds, "topics": time.monotonic() - self._seen_at}
+        """Seconds since each was last seen current."""
+        ages = {fact.name: fact.age_seconds for fact in self._facts}
+        return ages | {"topics": time.monotonic() - self._seen_at}
 
     async def refresh(self) -> None:
         """Look at the topics. A cluster that does not answer leaves the last answer standing: topics are not deleted
@@ -92,8 +102,7 @@ class WorldView:
         if missing is not None:
             self._world, self._missing = None, missing
             return
-        work = work_partitions(self._declared.catalogue, counts)
-        self._world = replace(self._declared, work_partitions=work, cancelled=self._cancelled.known)
+        self._world = replace(self._declared, work_partitions=work_partitions(self._declared.catalogue, counts))
 
 
 def work_partitions(catalogue: Catalogue, counts: Mapping[str, int]) -> dict[str, int]:
