@@ -114,7 +114,7 @@ class Catalogue:
         yield TopicSpec(
             self.cancels, 1, _deleted(s.cancels_retention_ms) | {"cleanup.policy": "compact,delete"} | appended
         )
-        yield TopicSpec(self.control, 1, _COMPACTED)
+        yield TopicSpec(self.control, 1, _COMPACTED | appended)
         yield TopicSpec(self.observations, 1, _COMPACTED)
         for name, pool in self.pools.items():
             for lane in LANES:

@@ -29,7 +29,7 @@ def test_what_shares_a_partition_has_the_same_count() -> None:
 def test_times_are_the_broker_s_where_they_decide_something() -> None:
     house = catalogue()
     stamped = {spec.name for spec in house.specs() if spec.config.get("message.timestamp.type") == "LogAppendTime"}
-    assert stamped == {house.requests, house.cancels}
+    assert stamped == {house.requests, house.cancels, house.control}
 
 
 def test_sizes_leave_room_for_what_is_wrapped() -> None:

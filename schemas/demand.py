@@ -1,0 +1,40 @@
+"""What the owner of a requests partition tells the others of its work: one Demand a partition, in observations."""
+
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+
+from schemas.codec import decode_object
+from schemas.errors import Undecodable
+
+DEMAND_PREFIX = b"demand/"
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Demand(BaseModel):
+    """Best effort, every few seconds; an old one is believed for a bounded time."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    schema_version: Literal[1] = 1
+    partition: Annotated[int, Field(ge=0)]
+    waiting: dict[str, dict[str, Seconds]] = Field(
+        description="Pool to lane to GPU-seconds accepted and not finished, by their price."
+    )
+    rates: dict[str, dict[str, Seconds]] = Field(
+        description="Pool to model key to GPU-seconds accepted a second, over the last minutes."
+    )
+    at: AwareDatetime
+
+    @property
+    def key(self) -> bytes:
+        return DEMAND_PREFIX + str(self.partition).encode()
+
+
+def decode_demand(data: bytes) -> Demand:
+    """Raises Undecodable on anything else."""
+    try:
+        return Demand.model_validate(decode_object(data))
+    except ValidationError as error:
+        detail = error.errors(include_url=False, include_input=False)[0]
+        raise Undecodable(f"demand: {'.'.join(map(str, detail['loc']))}: {detail['msg']}") from error
