@@ -78,7 +78,7 @@ class Share(BaseModel):
 
 
 class Placement(_Said):
-    """`placement/<pool>`: where each model's work goes. Written with the log of requests[0]; lower terms are ignored."""
+    """`placement/<pool>`: where each model's work goes. Written with requests[0]'s log; a lower term is ignored."""
 
     term: Annotated[int, Field(ge=0)]
     models: dict[str, tuple[Share, ...]] = Field(description="Model key to its partitions.")
