@@ -1,0 +1,137 @@
+"""What operators and the placement controller say: the control topic, as it stands. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from schemas.config import ConfigFile
+from schemas.control import (
+    Channel,
+    Control,
+    Drop,
+    Pause,
+    Placement,
+    PublishConfig,
+    Retire,
+    SetQuota,
+    Subject,
+    SubjectKind,
+    decode_control,
+)
+from schemas.errors import Undecodable
+from schemas.tenants import Quota
+from streams.kafka.log import Record
+
+_KEY_SHOWN = 80
+
+
+@dataclass(frozen=True, slots=True)
+class PassedOver:
+    """A record that changed nothing, and why: a log has the sentence, a metric counts by `reason`."""
+
+    reason: str
+    message: str
+
+
+class Controls:
+    """A fold over control: one record a subject, the newest counts, a tombstone takes it back.
+
+    `known` is label -> hash of the versions that are published without it, in files and their lock. A record that gives
+    another hash to one of them, or to one of an earlier record, is passed over whole: what was in force stays.
+
+    The dictionaries are live: they change with the next record. `changes` grows whenever one of them does.
+    """
+
+    def __init__(self, known: Mapping[str, str] | None = None) -> None:
+        self.paused: dict[Subject, Pause] = {}
+        self.dropped: dict[Subject, int] = {}  # LogAppendTime of the drop, ms
+        self.channels: dict[tuple[str, str], Channel] = {}  # (config, channel)
+        self.retired: dict[str, Retire] = {}  # by label, name@version
+        self.configs: dict[str, ConfigFile] = {}
+        self.quotas: dict[str, Quota] = {}  # by tenant
+        self.placements: dict[str, Placement] = {}  # by pool
+        self.changes = 0
+        self.unreadable = 0  # records passed over, whyever
+        self._hashes = dict(known or {})
+
+    def fold(self, record: Record) -> PassedOver | None:
+        """Anybody's record. What it cannot be read as changes nothing, and is said by what is returned."""
+        try:
+            slot, key = self._place(record.key)
+            said = None if record.value is None else decode_control(record.key, record.value)
+            self._put(slot, key, said, record)
+        except Undecodable as error:
+            self.unreadable += 1
+            return PassedOver("unreadable", f"{_where(record)} is passed over: {error}")
+        except _Refused as error:
+            self.unreadable += 1
+            return PassedOver("another_hash", f"{_where(record)} is refused: {error}")
+        return None
+
+    def pause_of(self, subject: Subject, now_ms: int) -> Pause | None:
+        """The pause that is in force at `now_ms`; one whose `until` has come is none."""
+        pause = self.paused.get(subject)
+        over = pause is not None and pause.until is not None and pause.until.timestamp() * 1000 <= now_ms
+        return None if over else pause
+
+    def _place(self, key: bytes | None) -> tuple[dict[Any, Any], Any]:
+        """The dictionary that a key is about, and its key in there. Raises Undecodable."""
+        try:
+            parts = (key or b"").decode().split("/")
+        except UnicodeDecodeError as error:
+            raise Undecodable("its key is no UTF-8") from error
+        if not all(parts):
+            raise Undecodable("its key leaves out whom it is about")
+        match parts:
+            case ["pause" | "drop" as what, kind, name] if kind in get_args(SubjectKind):
+                return (self.paused if what == "pause" else self.dropped), Subject(kind, name)  # type: ignore[arg-type]
+            case ["channel", config, channel]:
+                return self.channels, (config, channel)
+            case ["retire", config, version] if version.isdecimal():
+                return self.retired, f"{config}@{int(version)}"
+            case ["config", name]:
+                return self.configs, name
+            case ["tenant", name]:
+                return self.quotas, name
+            case ["placement", pool]:
+                return self.placements, pool
+        raise Undecodable("its key is no subject of this release")
+
+    def _put(self, slot: dict[Any, Any], key: Any, said: Control | None, record: Record) -> None:
+        before = slot.get(key)
+        match said:
+            case None:
+                slot.pop(key, None)
+            case Drop():
+                slot[key] = record.timestamp
+            case PublishConfig(file=file):
+                slot[key] = self._published(key, file)
+            case SetQuota(quota=quota):
+                slot[key] = quota
+            case Placement(term=term) if before is not None and term < before.term:
+                pass  # of a controller that has been replaced
+            case _:
+                slot[key] = said
+        self.changes += before != slot.get(key)
+
+    def _published(self, name: str, file: ConfigFile) -> ConfigFile:
+        if file.name != name:
+            raise Undecodable(f"it is about {name!r} and holds the config {file.name!r}")
+        hashes = {config.label: config.config_hash for config in file.versions.values()}
+        for label, digest in hashes.items():
+            if self._hashes.get(label, digest) != digest:
+                raise _Refused(
+                    f"{label} is published already, with other pixels ({self._hashes[label][:12]}, not {digest[:12]}); "
+                    "publish it as a new version. What was in force stays"
+                )
+        self._hashes |= hashes
+        return file
+
+
+class _Refused(Exception):
+    """It can be read, and must not come true."""
+
+
+def _where(record: Record) -> str:
+    key = (record.key or b"").decode("utf-8", "backslashreplace")
+    return f"control record {record.offset}, {key[:_KEY_SHOWN]!r},"
