@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from admission.settings import AdmissionLimits
 from schemas.catalogue import ConfigCatalogue
+from schemas.control import Placement
 from schemas.tenants import Tenants
 from schemas.topics import Catalogue
 
@@ -15,7 +16,8 @@ class World:
 
     `work_partitions` is what the topic view sees: pool -> partitions of its work topics; None or absent: not there.
     A view that is not ready is the host's affair: it decides nothing then. `cancelled` is request name -> LogAppendTime
-    (ms) of its newest cancel. Raises ValueError where the settings contradict each other.
+    (ms) of its newest cancel. `placements` is pool -> where its models' work goes. Raises ValueError where the settings
+    contradict each other.
     """
 
     catalogue: Catalogue
@@ -24,6 +26,7 @@ class World:
     work_partitions: Mapping[str, int | None]
     limits: AdmissionLimits
     cancelled: Mapping[bytes, int] = field(default_factory=dict)
+    placements: Mapping[str, Placement] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         topics, limits = self.catalogue.settings, self.limits

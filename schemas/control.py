@@ -69,7 +69,7 @@ class SetQuota(_Said):
 
 
 class Share(BaseModel):
-    """A partition of a pool, and how much of a model's work it takes of all its partitions' weights."""
+    """A partition of a pool, and how much of the work it takes, beside the weights of the other partitions."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -81,7 +81,11 @@ class Placement(_Said):
     """`placement/<pool>`: where each model's work goes. Written with requests[0]'s log; a lower term is ignored."""
 
     term: Annotated[int, Field(ge=0)]
+    partitions: Annotated[int, Field(ge=1)] = Field(description="Of the pool, as the table was made for.")
     models: dict[str, tuple[Share, ...]] = Field(description="Model key to its partitions.")
+    configs: dict[str, tuple[Share, ...]] = Field(
+        default_factory=dict, description="Config hash to its partitions: several only where it is hotter than one."
+    )
 
 
 Control: TypeAlias = Pause | Drop | Channel | Retire | PublishConfig | SetQuota | Placement

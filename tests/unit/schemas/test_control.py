@@ -12,7 +12,10 @@ from schemas.tenants import Quota
         (control_key("pause", "pool", "default"), Pause(reason="the card is hot")),
         (control_key("drop", "config", "sketch@2"), Drop()),
         (control_key("tenant", "alice"), SetQuota(quota=Quota(per_second=1, burst=5))),
-        (control_key("placement", "default"), Placement(term=3, models={"m": (Share(partition=1, weight=0.5),)})),
+        (
+            control_key("placement", "default"),
+            Placement(term=3, partitions=8, models={"m": (Share(partition=1, weight=0.5),)}),
+        ),
     ],
 )
 def test_what_was_said_is_read_again(key: bytes, said: Pause) -> None:
