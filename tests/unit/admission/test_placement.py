@@ -93,7 +93,7 @@ def test_another_number_of_partitions_lays_everything_out_anew() -> None:
     first = place(loads, 12, None, Bounds(), term=1)
     grown = place(loads, 24, first, Bounds(), term=2)
     assert grown == place(loads, 24, None, Bounds(), term=2)
-    of_models = defaultdict(set)
+    of_models: dict[str, set[int]] = defaultdict(set)
     for unit in loads:
         of_models[unit.model] |= {share.partition for share in grown.configs[unit.config_hash]}
     assert all({share.partition for share in grown.models[model]} == at for model, at in of_models.items())
