@@ -4,6 +4,7 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from admission.waiting import Waiting
 from schemas.codec import encode
 from schemas.decision import Decision
 from schemas.tenancy import Outstanding, TenantRecord, job_key
@@ -39,6 +40,7 @@ class Accounts:
     """Every change is remembered until drain() hands it over as records of the tenants topic."""
 
     def __init__(self, slack_ms: int) -> None:
+        self.waiting = Waiting()
         self._slack_ms = slack_ms
         self._accounts: dict[str, Account] = {}
         self._jobs: dict[str, Outstanding] = {}
@@ -61,6 +63,7 @@ class Accounts:
 
     def restore_job(self, job_id: str, job: Outstanding) -> None:
         self._jobs[job_id] = job
+        self.waiting.add(job)
         heapq.heappush(self._by_deadline, (job.deadline_ms, job_id))
 
     def decided(self, decision: Decision, clock_ms: int) -> None:
@@ -88,6 +91,7 @@ class Accounts:
         job = Outstanding(
             tenant=decision.tenant,
             request_id=decision.request_id,
+            pool=decision.route.pool,
             lane=decision.route.lane,
             price_gpu_seconds=decision.price_gpu_seconds,
             deadline_ms=decision.deadline_ms,
@@ -104,6 +108,7 @@ class Accounts:
         job = self._jobs.pop(job_id, None)
         if job is None:
             return None
+        self.waiting.remove(job)
         account = self._accounts[job.tenant]
         account.finished += 1
         account.gpu_seconds += gpu_seconds
@@ -117,6 +122,7 @@ class Accounts:
             _, job_id = heapq.heappop(self._by_deadline)
             job = self._jobs.pop(job_id, None)
             if job is not None:
+                self.waiting.remove(job)
                 self._accounts[job.tenant].dropped += 1
                 self._changed.add(job.tenant)
                 self._changed_jobs.add(job_id)

@@ -11,6 +11,7 @@ from admission.fold import Fold
 from admission.opening import ACCEPT, Start, begin
 from admission.settings import AdmissionLimits
 from admission.verdict import Decided, Verdict
+from admission.waiting import Waiting
 from admission.window import Name, Window
 from schemas.codec import encode
 from schemas.decision import Decision
@@ -126,6 +127,11 @@ class State:
         """Accepted jobs without a result, by job id."""
         return self._accounts.jobs
 
+    @property
+    def waiting(self) -> Waiting:
+        """What of them waits for each pool, in each lane."""
+        return self._accounts.waiting
+
     def name(self, key: bytes, clock_ms: int) -> Name | None:
         """The decision that holds a request's name at `clock_ms`, if any does. Raises StateRefused where that cannot be
         told, since the decisions of that time are gone."""
@@ -217,6 +223,10 @@ class State:
             running = sum(job.tenant == tenant for job in self._accounts.jobs.values())
             assert account.accepted == account.finished + account.dropped + running
             assert account.tokens >= 0
+        waiting = Waiting()
+        for job in self._accounts.jobs.values():
+            waiting.add(job)
+        assert waiting.by_pool() == self.waiting.by_pool()
         for job in self._accounts.jobs.values():
             name = request_name(job.tenant, job.request_id)
             assert self._window.get(name, at.clock_ms, self._accounts.jobs) is not None

@@ -56,6 +56,7 @@ class Outstanding(BaseModel):
     schema_version: Literal[1] = 1
     tenant: str
     request_id: str
+    pool: str = Field(default="", description="Empty in records from before it was kept.")
     lane: str
     price_gpu_seconds: float
     deadline_ms: int

@@ -1,0 +1,38 @@
+"""How much of one partition's accepted work has not ended: GPU-seconds by pool and lane, kept as jobs come and go."""
+
+from collections import Counter
+
+from schemas.tenancy import Outstanding
+
+_UNITS_A_SECOND = 1_000_000  # whole numbers, so that what was added is taken away to the last bit
+
+
+class Waiting:
+    """A sum a pool and lane. To add, remove and read one costs the same whatever waits."""
+
+    def __init__(self) -> None:
+        self._units: Counter[tuple[str, str]] = Counter()
+
+    def add(self, job: Outstanding) -> None:
+        self._units[job.pool, job.lane] += _units(job)
+
+    def remove(self, job: Outstanding) -> None:
+        """A job that was added. What has nothing left takes no room."""
+        at = job.pool, job.lane
+        self._units[at] -= _units(job)
+        if not self._units[at]:
+            del self._units[at]
+
+    def seconds(self, pool: str, lane: str) -> float:
+        return self._units[pool, lane] / _UNITS_A_SECOND
+
+    def by_pool(self) -> dict[str, dict[str, float]]:
+        """Pool to lane to GPU-seconds."""
+        told: dict[str, dict[str, float]] = {}
+        for (pool, lane), units in sorted(self._units.items()):
+            told.setdefault(pool, {})[lane] = units / _UNITS_A_SECOND
+        return told
+
+
+def _units(job: Outstanding) -> int:
+    return round(job.price_gpu_seconds * _UNITS_A_SECOND)
