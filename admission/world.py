@@ -5,28 +5,27 @@ from dataclasses import dataclass, field
 
 from admission.settings import AdmissionLimits
 from schemas.catalogue import ConfigCatalogue
-from schemas.control import Placement
+from schemas.control import Pause, Placement, Subject
+from schemas.stops import Dropped
 from schemas.tenants import Tenants
 from schemas.topics import Catalogue
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Facts that change only by replacing the whole world.
-
-    `work_partitions` is what the topic view sees: pool -> partitions of its work topics; None or absent: not there.
-    A view that is not ready is the host's affair: it decides nothing then. `cancelled` is request name -> LogAppendTime
-    (ms) of its newest cancel. `placements` is pool -> where its models' work goes. Raises ValueError where the settings
-    contradict each other.
-    """
+    """Facts that change only by replacing the whole world. A view that is not ready is the host's affair: it decides
+    nothing then. Raises ValueError where the settings contradict each other."""
 
     catalogue: Catalogue
     configs: ConfigCatalogue
     tenants: Tenants
-    work_partitions: Mapping[str, int | None]
+    work_partitions: Mapping[str, int | None]  # of each pool, as the topic view sees them; None or absent: not there
     limits: AdmissionLimits
-    cancelled: Mapping[bytes, int] = field(default_factory=dict)
-    placements: Mapping[str, Placement] = field(default_factory=dict)
+    cancelled: Mapping[bytes, int] = field(default_factory=dict)  # request name -> LogAppendTime (ms) of the newest
+    paused: Mapping[Subject, Pause] = field(default_factory=dict)
+    dropped: Mapping[Subject, Dropped] = field(default_factory=dict)
+    placements: Mapping[str, Placement] = field(default_factory=dict)  # where a pool's models go
+    secrets: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict, repr=False)  # tenant -> key id -> secret
 
     def __post_init__(self) -> None:
         topics, limits = self.catalogue.settings, self.limits

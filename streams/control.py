@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from schemas.config import ConfigFile
+from schemas.config_file import ConfigFile
 from schemas.control import (
     Channel,
     Control,
@@ -19,6 +19,7 @@ from schemas.control import (
     decode_control,
 )
 from schemas.errors import Undecodable
+from schemas.stops import Dropped
 from schemas.tenants import Quota
 from streams.kafka.log import Record
 
@@ -44,7 +45,7 @@ class Controls:
 
     def __init__(self, known: Mapping[str, str] | None = None) -> None:
         self.paused: dict[Subject, Pause] = {}
-        self.dropped: dict[Subject, int] = {}  # LogAppendTime of the drop, ms
+        self.dropped: dict[Subject, Dropped] = {}
         self.channels: dict[tuple[str, str], Channel] = {}  # (config, channel)
         self.retired: dict[str, Retire] = {}  # by label, name@version
         self.configs: dict[str, ConfigFile] = {}
@@ -67,12 +68,6 @@ class Controls:
             self.unreadable += 1
             return PassedOver("another_hash", f"{_where(record)} is refused: {error}")
         return None
-
-    def pause_of(self, subject: Subject, now_ms: int) -> Pause | None:
-        """The pause that is in force at `now_ms`; one whose `until` has come is none."""
-        pause = self.paused.get(subject)
-        over = pause is not None and pause.until is not None and pause.until.timestamp() * 1000 <= now_ms
-        return None if over else pause
 
     def _place(self, key: bytes | None) -> tuple[dict[Any, Any], Any]:
         """The dictionary that a key is about, and its key in there. Raises Undecodable."""
@@ -102,8 +97,8 @@ class Controls:
         match said:
             case None:
                 slot.pop(key, None)
-            case Drop():
-                slot[key] = record.timestamp
+            case Drop(reason=reason):
+                slot[key] = Dropped(record.timestamp, reason)
             case PublishConfig(file=file):
                 slot[key] = self._published(key, file)
             case SetQuota(quota=quota):

@@ -1,7 +1,6 @@
 """What the control topic comes to."""
 
 import re
-from datetime import UTC, datetime
 from itertools import count
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from schemas.codec import encode
-from schemas.config import ConfigFile
+from schemas.config_file import ConfigFile
 from schemas.control import (
     Channel,
     Drop,
@@ -22,6 +21,7 @@ from schemas.control import (
     Subject,
     control_key,
 )
+from schemas.stops import Dropped
 from schemas.tenants import Quota
 from streams.control import Controls
 from tests.unit.admission.scene import NOW_MS, config_file
@@ -53,7 +53,7 @@ def test_every_subject_has_its_place() -> None:
     ):
         assert controls.fold(record(key, said)) is None
     assert controls.paused == {POOL: Pause(reason="the card is hot")}
-    assert controls.dropped == {Subject("config", "sketch@1"): NOW_MS}
+    assert controls.dropped == {Subject("config", "sketch@1"): Dropped(NOW_MS)}
     assert controls.channels == {("sketch", "stable"): Channel(versions={1: 9, 2: 1})}
     assert set(controls.retired) == {"sketch@1"}
     assert controls.configs == {"sketch": sketch}
@@ -86,23 +86,11 @@ def test_a_tombstone_takes_it_back(key: bytes, said: BaseModel, where: str) -> N
     assert controls.changes == changes + 1, "nothing was there to take back"
 
 
-def test_a_pause_ends_by_itself() -> None:
-    controls = Controls()
-    controls.fold(
-        record(control_key("pause", "pool", "default"), Pause(until=datetime.fromtimestamp(NOW_MS / 1000, UTC)))
-    )
-    assert controls.pause_of(POOL, NOW_MS - 1) is not None
-    assert controls.pause_of(POOL, NOW_MS) is None
-    assert controls.pause_of(Subject("tenant", "default"), NOW_MS - 1) is None
-    controls.fold(record(control_key("pause", "pool", "default"), Pause()))
-    assert controls.pause_of(POOL, 10 * NOW_MS) is not None
-
-
 def test_the_newest_drop_counts() -> None:
     controls = Controls()
     for at_ms in (NOW_MS, NOW_MS + 1):
         controls.fold(record(control_key("drop", "pool", "default"), Drop(), at_ms))
-    assert controls.dropped == {POOL: NOW_MS + 1}
+    assert controls.dropped == {POOL: Dropped(NOW_MS + 1)}
 
 
 def test_the_highest_term_of_a_placement_wins() -> None:
