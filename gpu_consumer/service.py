@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, suppress
 
 from aiokafka.errors import KafkaError
@@ -53,17 +53,21 @@ _EXITS: tuple[tuple[type[Exception], int], ...] = (
 def preload_list(wanted: str, pool: str, configs: ConfigCatalogue) -> tuple[GenerationConfig, ...]:
     """What `wanted` names: `stable`, or labels by commas. Raises CatalogueError where there is none."""
     if wanted.strip() == DEFAULT_CHANNEL:
-        return tuple(_stable(pool, configs))
-    named = []
+        return _once(_stable(pool, configs))
+    named: list[GenerationConfig] = []
     for label in filter(None, map(str.strip, wanted.split(","))):
         name, _, version = label.partition("@")
         if version and not version.isdigit():
             raise CatalogueError(f"KILN_GPU_PRELOAD: {label!r} is no label such as sketch@1")
-        found = configs.resolve(ConfigRef(name=name, version=int(version) if version else None))
+        found = configs.choices(ConfigRef(name=name, version=int(version) if version else None))
         if isinstance(found, ConfigProblem):
             raise CatalogueError(f"KILN_GPU_PRELOAD: {found.message}")
-        named.append(found)
-    return tuple(named)
+        named += [choice.config for choice in found]
+    return _once(named)
+
+
+def _once(configs: Iterable[GenerationConfig]) -> tuple[GenerationConfig, ...]:
+    return tuple({config.label: config for config in configs}.values())
 
 
 def served(pool: str, configs: ConfigCatalogue) -> Iterator[GenerationConfig]:
@@ -74,9 +78,11 @@ def served(pool: str, configs: ConfigCatalogue) -> Iterator[GenerationConfig]:
 
 def _stable(pool: str, configs: ConfigCatalogue) -> Iterator[GenerationConfig]:
     for _, file in sorted(configs.files.items()):
-        config = file.versions.get(file.channels.get(DEFAULT_CHANNEL, 0))
-        if config is not None and config.pool == pool and not config.retired:
-            yield config
+        if DEFAULT_CHANNEL not in file.channels:
+            continue
+        found = configs.choices(ConfigRef(name=file.name))
+        if not isinstance(found, ConfigProblem):
+            yield from (choice.config for choice in found if choice.config.pool == pool)
 
 
 def make_engine(settings: GpuConsumerSettings, engine: EngineSettings, preload: tuple[GenerationConfig, ...]) -> Engine:

@@ -1,21 +1,18 @@
-"""The configurations of a deployment: read from YAML, held against their lock, looked up by reference."""
+"""The configurations of a deployment: read from YAML, looked up by reference."""
 
-import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import TypeAdapter, ValidationError
-
-from schemas.config import ConfigFile, GenerationConfig
+from schemas.canary import drawn
+from schemas.config import GenerationConfig
+from schemas.config_file import ConfigFile
 from schemas.errors import CatalogueError
 from schemas.request import ConfigRef
 from schemas.yaml_file import read_yaml
 
 DEFAULT_CHANNEL = "stable"
-LOCK_NAME = "configs.lock"
-_LOCKED = TypeAdapter(dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,43 +23,88 @@ class ConfigProblem:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a reference may come to: the version that it leads to, and the configuration that is taken for it."""
+
+    version: int
+    weight: float
+    config: GenerationConfig
+
+
 class ConfigCatalogue:
     """Every configuration by name. Immutable; a change of the files is a new catalogue."""
 
     def __init__(self, files: Iterable[ConfigFile]) -> None:
-        self.files = {file.name: file for file in files}
+        self.files: Mapping[str, ConfigFile] = {file.name: file for file in files}
 
-    def resolve(self, ref: ConfigRef) -> GenerationConfig | ConfigProblem:
-        """The configuration that `ref` names, or why there is none."""
+    def resolve(self, ref: ConfigRef, name: bytes) -> GenerationConfig | ConfigProblem:
+        """The configuration that the request called `name` gets for `ref`, or why there is none. Of a channel with
+        several versions a name always gets the same one."""
+        choices = self.choices(ref)
+        if isinstance(choices, ConfigProblem):
+            return choices
+        chosen = 0
+        if len(choices) > 1:
+            chosen = drawn([(f"{ref.name}@{each.version}", each.weight) for each in choices], name)
+        return choices[chosen].config
+
+    def choices(self, ref: ConfigRef) -> Sequence[Choice] | ConfigProblem:
+        """All that `ref` may come to, at least one; or why there is none. A version that is retired, with no other
+        declared compatible, leaves its share of a channel to the rest."""
         file = self.files.get(ref.name)
         if file is None:
             known = ", ".join(sorted(self.files)) or "none"
             return ConfigProblem("unknown_config", f"there is no config {ref.name!r}; known are: {known}")
-        version = ref.version
-        if version is None:
-            channel = ref.channel or DEFAULT_CHANNEL
-            if channel not in file.channels:
-                known = ", ".join(sorted(file.channels))
-                return ConfigProblem(
-                    "unknown_config", f"config {ref.name!r} has no channel {channel!r}; it has: {known}"
-                )
-            version = file.channels[channel]
-        config = file.versions.get(version)
-        if config is None:
-            known = ", ".join(str(each) for each in sorted(file.versions))
+        weights = _weights(file, ref)
+        if weights is None:
+            known = ", ".join(sorted(file.channels))
             return ConfigProblem(
-                "config_version_mismatch", f"config {ref.name!r} has no version {version}; it has: {known}"
+                "unknown_config",
+                f"config {ref.name!r} has no channel {ref.channel or DEFAULT_CHANNEL!r}; it has: {known}",
             )
-        if config.retired:
-            in_use = ", ".join(each.label for each in file.versions.values() if not each.retired)
-            return ConfigProblem(
-                "config_retired", f"config {config.label} is retired; in use are: {in_use or 'none of its versions'}"
-            )
-        return config
+        found = [
+            Choice(version, weight, config)
+            for version, weight in weights.items()
+            if weight > 0 and (config := file.in_use(version)) is not None
+        ]
+        return found or _gone(file, next(version for version, weight in weights.items() if weight > 0))
+
+    def labelled(self, label: str) -> GenerationConfig | None:
+        """The configuration called `name@version`."""
+        name, _, version = label.partition("@")
+        file = self.files.get(name)
+        return file.versions.get(int(version)) if file is not None and version.isdecimal() else None
+
+    def sibling(self, config: GenerationConfig) -> GenerationConfig | None:
+        """The cheaper configuration that may stand in for `config` under overload, where one is declared and in use."""
+        file = self.files.get(config.name)
+        label = file.degrades_to.get(config.version) if file is not None else None
+        found = self.labelled(label) if label is not None else None
+        if found is None or found.retired or found.price.gpu_seconds >= config.price.gpu_seconds:
+            return None
+        return found
 
     def hashes(self) -> dict[str, str]:
         """`name@version` -> config hash, what the lock records."""
         return {config.label: config.config_hash for file in self.files.values() for config in file.versions.values()}
+
+
+def _weights(file: ConfigFile, ref: ConfigRef) -> Mapping[int, float] | None:
+    if ref.version is not None:
+        return {ref.version: 1.0}
+    return file.channels.get(ref.channel or DEFAULT_CHANNEL)
+
+
+def _gone(file: ConfigFile, version: int) -> ConfigProblem:
+    if version not in file.versions:
+        known = ", ".join(str(each) for each in sorted(file.versions))
+        return ConfigProblem(
+            "config_version_mismatch", f"config {file.name!r} has no version {version}; it has: {known}"
+        )
+    in_use = ", ".join(each.label for each in file.versions.values() if not each.retired)
+    label = file.versions[version].label
+    return ConfigProblem("config_retired", f"config {label} is retired; in use are: {in_use or 'none of its versions'}")
 
 
 def load_configs(folder: Path) -> ConfigCatalogue:
@@ -77,33 +119,3 @@ def load_configs(folder: Path) -> ConfigCatalogue:
             raise CatalogueError(f"{path.name} holds the config {file.name!r}; name the file after its config")
         files.append(file)
     return ConfigCatalogue(files)
-
-
-def check_lock(catalogue: ConfigCatalogue, folder: Path) -> list[str]:
-    """One sentence for each published version whose hash changed or that left the lock. Empty: all is well. Raises
-    CatalogueError where there is a lock that cannot be read."""
-    path = folder / LOCK_NAME
-    try:
-        locked = _LOCKED.validate_json(path.read_bytes()) if path.exists() else {}
-    except (OSError, ValidationError) as error:
-        raise CatalogueError(f"{path} cannot be read as a lock; bring it back from version control") from error
-    now = catalogue.hashes()
-    problems = [
-        f"{label} is published and its pixels changed; undo the change and add a new version"
-        for label, digest in locked.items()
-        if label in now and now[label] != digest
-    ]
-    problems += [
-        f"{label} is published and missing from its file; bring it back, retired" for label in locked.keys() - now
-    ]
-    problems += [f"{label} is not in {LOCK_NAME} yet; run kiln configs lock" for label in now.keys() - locked.keys()]
-    return sorted(problems)
-
-
-def write_lock(catalogue: ConfigCatalogue, folder: Path) -> list[str]:
-    """Add the new versions to the lock. Changes nothing and returns the problems where a published version changed."""
-    problems = [problem for problem in check_lock(catalogue, folder) if "not in" not in problem]
-    if not problems:
-        text = json.dumps(catalogue.hashes(), indent=2, sort_keys=True) + "\n"
-        (folder / LOCK_NAME).write_text(text, encoding="utf-8")
-    return problems

@@ -9,13 +9,13 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
+from schemas.canary import Weights
 from schemas.codec import decode_object
-from schemas.config import ConfigFile
+from schemas.config_file import ConfigFile
 from schemas.errors import Undecodable
 from schemas.tenants import Quota
 
 SubjectKind = Literal["tenant", "config", "pool"]
-Weight = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Drop(_Said):
 class Channel(_Said):
     """`channel/<config>/<channel>`: versions with their weights, instead of those of the file."""
 
-    versions: dict[int, Weight] = Field(min_length=1)
+    versions: Weights
 
 
 class Retire(_Said):

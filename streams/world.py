@@ -10,9 +10,9 @@ from aiokafka.errors import KafkaError
 
 from admission.settings import AdmissionLimits
 from admission.world import World
-from schemas.catalogue import check_lock
 from schemas.deployment import DeploymentSettings
 from schemas.errors import CatalogueError
+from schemas.lock import check_lock
 from schemas.request import LANES
 from schemas.topics import Catalogue
 from streams.cluster import Cluster
@@ -112,7 +112,7 @@ def work_partitions(catalogue: Catalogue, counts: Mapping[str, int]) -> dict[str
 
 def topics_missing(catalogue: Catalogue, counts: Mapping[str, int]) -> str | None:
     """The first topic without which no decision may be made, as a sentence."""
-    homes = (catalogue.requests, catalogue.decisions, catalogue.tenants, catalogue.results)
+    homes = (catalogue.requests, catalogue.decisions, catalogue.tenants, catalogue.usage, catalogue.results)
     work = {catalogue.work(name, lane): pool.partitions for name, pool in catalogue.pools.items() for lane in LANES}
     for topic in (*homes, catalogue.dead_letters, catalogue.cancels, *work):
         if topic not in counts:

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from admission.settings import AdmissionLimits
 from admission.world import World
 from schemas.catalogue import ConfigCatalogue
-from schemas.config import ConfigFile
+from schemas.config_file import ConfigFile
 from schemas.tenants import Quota, Tenants
 from schemas.topics import Catalogue
 from streams.intake.choice import make_intake

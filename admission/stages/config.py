@@ -9,7 +9,7 @@ from schemas.catalogue import ConfigProblem
 def config(draft: Draft, state: State, world: World) -> StageResult:
     """Resolve the reference; what it allows and where it runs follow from it."""
     del state
-    found = world.configs.resolve(draft.request.config)
+    found = world.configs.resolve(draft.request.config, draft.name)
     if isinstance(found, ConfigProblem):
         return Refusal(found.code, found.message, "config")
     if draft.request.images > found.max_images:

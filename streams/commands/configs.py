@@ -10,10 +10,11 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.table import Table
 
-from schemas.catalogue import ConfigCatalogue, check_lock, write_lock
+from schemas.catalogue import ConfigCatalogue
 from schemas.config import GenerationConfig
 from schemas.deployment import DeploymentSettings
 from schemas.errors import CatalogueError, CommandError
+from schemas.lock import check_lock, write_lock
 from schemas.request import ConfigRef, first_problem
 
 app = typer.Typer(no_args_is_help=True, help="Configurations: frozen, versioned inference parameters.")
@@ -31,7 +32,7 @@ def list_configs(folder: Folder = None) -> None:
     table = Table("config", "channels", "family", "size", "steps", "scheduler", "bucket", "hash")
     for file in _catalogue(settings).files.values():
         for number, config in sorted(file.versions.items()):
-            channels = ", ".join(name for name, version in file.channels.items() if version == number)
+            channels = ", ".join(name for name, weights in file.channels.items() if number in weights)
             table.add_row(
                 config.label, channels, config.family, f"{config.width}x{config.height}", str(config.steps),
                 config.scheduler, str(config.bucket), config.config_hash[:12],
@@ -46,7 +47,7 @@ def show(name: str, version: Annotated[int | None, typer.Option()] = None, folde
         wanted = ConfigRef(name=name, version=version)
     except ValidationError as error:
         raise CommandError(first_problem(error)[1]) from error
-    found = _catalogue(_settings(folder)).resolve(wanted)
+    found = _catalogue(_settings(folder)).resolve(wanted, b"")
     if not isinstance(found, GenerationConfig):
         raise CommandError(found.message)
     Console().print_json(json.dumps(found.model_dump(mode="json") | {"config_hash": found.config_hash}))

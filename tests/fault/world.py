@@ -16,7 +16,8 @@ from rich.console import Console
 
 from infra.broker import server
 from infra.broker.settings import BrokerSettings
-from schemas.catalogue import load_configs, write_lock
+from schemas.catalogue import load_configs
+from schemas.lock import write_lock
 from schemas.pools import Pool, Pools
 from schemas.request import LANES
 from schemas.topics import Catalogue, TopicSettings

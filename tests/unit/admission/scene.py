@@ -13,7 +13,7 @@ from admission.verdict import DeadLetter, Decided, Verdict
 from admission.world import World
 from schemas.catalogue import ConfigCatalogue
 from schemas.codec import encode
-from schemas.config import ConfigFile
+from schemas.config_file import ConfigFile
 from schemas.decision import Decision
 from schemas.names import request_name
 from schemas.pools import Pool, Pools

@@ -10,7 +10,7 @@ from gpu_consumer.engine.team import EngineTeam
 from gpu_consumer.service import make_engine, preload_list
 from gpu_consumer.settings import GpuConsumerSettings
 from schemas.catalogue import ConfigCatalogue
-from schemas.config import ConfigFile
+from schemas.config_file import ConfigFile
 from schemas.errors import CatalogueError
 from tests.unit.gpu_consumer.work import config
 

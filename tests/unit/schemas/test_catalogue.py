@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
-from schemas.catalogue import LOCK_NAME, ConfigProblem, check_lock, load_configs, write_lock
+from schemas.catalogue import ConfigProblem, load_configs
 from schemas.config import GenerationConfig
 from schemas.errors import CatalogueError
+from schemas.lock import LOCK_NAME, check_lock, write_lock
 from schemas.request import ConfigRef
 from tests.unit.schemas.test_config import BODY
 
@@ -38,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
     ],
 )
 def test_a_reference_finds_its_version(folder: Path, ref: ConfigRef, label: str) -> None:
-    found = load_configs(folder).resolve(ref)
+    found = load_configs(folder).resolve(ref, b"blue/1")
     assert isinstance(found, GenerationConfig)
     assert found.label == label
 
@@ -53,7 +54,7 @@ def test_a_reference_finds_its_version(folder: Path, ref: ConfigRef, label: str)
     ],
 )
 def test_a_reference_to_nothing_says_what_there_is(folder: Path, ref: ConfigRef, code: str, sentence: str) -> None:
-    problem = load_configs(folder).resolve(ref)
+    problem = load_configs(folder).resolve(ref, b"blue/1")
     assert isinstance(problem, ConfigProblem)
     assert problem.code == code
     assert sentence in problem.message
@@ -61,7 +62,7 @@ def test_a_reference_to_nothing_says_what_there_is(folder: Path, ref: ConfigRef,
 
 def test_a_channel_may_lead_to_what_is_retired_and_is_not_the_cure(tmp_path: Path) -> None:
     write(tmp_path, "etching", {1: {**VERSION, "retired": True}})
-    problem = load_configs(tmp_path).resolve(ConfigRef(name="etching"))
+    problem = load_configs(tmp_path).resolve(ConfigRef(name="etching"), b"blue/1")
     assert isinstance(problem, ConfigProblem)
     assert problem.message.endswith("etching@1 is retired; in use are: none of its versions")
 

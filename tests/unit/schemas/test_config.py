@@ -3,7 +3,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from schemas.config import PIXEL_FIELDS, PIXEL_OPTIONS, ConfigFile, GenerationConfig
+from schemas.config import PIXEL_FIELDS, PIXEL_OPTIONS, GenerationConfig
+from schemas.config_file import ConfigFile
 
 BODY: dict[str, Any] = {
     "name": "sketch",

@@ -36,7 +36,7 @@ def test_a_partition_more_takes_its_share_and_moves_nothing_else() -> None:
 
 
 def config(name: str = "sketch") -> GenerationConfig:
-    found = ConfigCatalogue([config_file(name)]).resolve(ConfigRef(name=name))
+    found = ConfigCatalogue([config_file(name)]).resolve(ConfigRef(name=name), b"")
     assert isinstance(found, GenerationConfig)
     return found
 

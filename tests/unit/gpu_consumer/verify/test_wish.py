@@ -8,7 +8,8 @@ import pytest
 
 from gpu_consumer.verify.wish import Wish, config_of, told
 from schemas.catalogue import ConfigCatalogue
-from schemas.config import ConfigFile, GenerationConfig
+from schemas.config import GenerationConfig
+from schemas.config_file import ConfigFile
 from schemas.errors import CommandError
 from schemas.result import ConfigUsed, Environment, Succeeded
 from tests.unit.gpu_consumer.work import config
