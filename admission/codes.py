@@ -141,6 +141,14 @@ DEAD_LETTERS: Mapping[DeadLetterReason, Code] = {
         "record without a value: send a cancel.",
         declared=f"a value of {REQUEST_BYTES_MAX} bytes, {NESTED_MAX} levels",
     ),
+    "unproven": Code(
+        "The tenant must sign its requests, and this one is not signed, or not with a key of it, or not what came, or "
+        "too long before; or its record's key, headers or size, of which a signature says nothing, are not as they "
+        "must be. Or it came through another tenant's topic. It is no event of that tenant and takes no request id.",
+        "Sign as docs/admission.md says and send it again; the request id is free. Ask the operators for a key.",
+        limits=("signature_tolerance_seconds",),
+        declared="`signed` and `topic` of the tenant in tenants.yaml, KILN_ADMISSION_SERVICE_SIGNING_KEYS",
+    ),
     "conflicting_duplicate": Code(
         "Another payload came under this request id within the window. The first one stands; `kiln-first-offset` says "
         "where it is.",

@@ -3,6 +3,7 @@
 from admission.arrival import Arrival
 from admission.draft import Draft
 from admission.ending import accepted, cancelled, rejected
+from admission.signature import unproven
 from admission.stages.config import config
 from admission.stages.deadline import deadline
 from admission.stages.decode import Malformed, decode
@@ -32,6 +33,10 @@ def decide(arrival: Arrival, state: State, world: World, now_ms: int) -> Verdict
     named = decode(arrival.value)
     if isinstance(named, Malformed):
         return DeadLetter("malformed", named.message, clock_ms=clock_ms)
+
+    doubt = unproven(arrival, named.tenant, world, clock_ms)
+    if doubt is not None:
+        return DeadLetter("unproven", doubt, clock_ms=clock_ms)
 
     home = partition_of(named.tenant.encode(), world.catalogue.requests_partitions)
     if home != arrival.partition:

@@ -52,6 +52,12 @@ class AdmissionLimits(BaseSettings):
         default=3600, description="A job without a result is given up this long after its deadline."
     )
 
+    signature_tolerance_seconds: Annotated[int, Field(ge=1, le=_DAY_SECONDS)] = Field(
+        default=900,
+        description="Between the time that was signed and LogAppendTime. What counts is less than half of the dedupe "
+        "window, since who sends a record again must meet its name.",
+    )
+
     @model_validator(mode="after")
     def _the_default_deadline_is_allowed(self) -> "AdmissionLimits":
         if self.default_deadline_seconds > self.deadline_seconds_max:
@@ -61,6 +67,10 @@ class AdmissionLimits(BaseSettings):
     @property
     def dedupe_window_ms(self) -> int:
         return self.dedupe_window_seconds * 1000
+
+    @property
+    def signature_tolerance_ms(self) -> int:
+        return min(self.signature_tolerance_seconds * 1000, (self.dedupe_window_ms - 1) // 2)
 
     @property
     def outstanding_slack_ms(self) -> int:

@@ -32,7 +32,7 @@ RejectionCode = Literal[
     "overloaded",
     "pool_unavailable",
 ]
-DeadLetterReason = Literal["malformed", "conflicting_duplicate"]
+DeadLetterReason = Literal["malformed", "unproven", "conflicting_duplicate"]
 Verdict = Literal["accepted", "rejected", "cancelled"]
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from admission.arrival import Arrival
 from admission.draft import Draft, Refusal, StageResult
 from admission.settings import AdmissionLimits
 from admission.state import State
@@ -18,7 +19,7 @@ _FIELDS_MAX = 64
 def limits(draft: Draft, state: State, world: World) -> StageResult:
     """The request as its sender meant it, every size within the settings."""
     del state
-    refusal = _record(draft, world.limits) or _parsed(draft, world.limits)
+    refusal = envelope(draft.arrival, draft.tenant, world.limits) or _parsed(draft, world.limits)
     if refusal is not None:
         return refusal
     request = draft.request
@@ -39,9 +40,9 @@ def limits(draft: Draft, state: State, world: World) -> StageResult:
     )
 
 
-def _record(draft: Draft, limits: AdmissionLimits) -> StageResult:
-    arrival = draft.arrival
-    if arrival.key is not None and arrival.key != draft.tenant.encode():
+def envelope(arrival: Arrival, tenant: str, limits: AdmissionLimits) -> StageResult:
+    """All of the record but its value: key, headers, and how much it is together."""
+    if arrival.key is not None and arrival.key != tenant.encode():
         return Refusal("invalid_request", "the record's key differs from the tenant; send the tenant, or no key", "key")
     if len(arrival.headers) > limits.headers_max:
         return Refusal("too_large", f"{len(arrival.headers)} headers; send at most {limits.headers_max}", "headers")
