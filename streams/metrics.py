@@ -44,6 +44,19 @@ METRICS: tuple[Metric, ...] = (
         ("partition",),
     ),
     Metric("kiln_admission_partitions", "gauge", "partitions", "Request partitions assigned, by state.", ("state",)),
+    Metric(
+        "kiln_admission_control_passed_over_total",
+        "counter",
+        "records",
+        "Records of control that could not be read, or that gave a published version another hash.",
+        ("reason",),
+    ),
+    Metric(
+        "kiln_admission_control_problems",
+        "gauge",
+        "channels",
+        "Channels of control that lead to a version that is not there: their files' stand.",
+    ),
     Metric("kiln_admission_view_age_seconds", "gauge", "seconds", "Since a view was last seen current.", ("view",)),
 )  # fmt: skip
 

@@ -13,6 +13,7 @@ from streams.cluster import Cluster
 from streams.emission import Emission
 from streams.errors import IntakeFailed
 from streams.facts.cancels import CancelsFact
+from streams.facts.control import ControlFact
 from streams.health import HealthServer
 from streams.holding import Surroundings
 from streams.intake.base import Intake
@@ -71,7 +72,10 @@ class AdmissionService:
             await self.health.start()
             stack.push_async_callback(self.health.stop)
             cluster = await stack.enter_async_context(Cluster(self._kafka, catalogue))
-            facts = (CancelsFact(self._kafka, catalogue),)
+            facts = (
+                CancelsFact(self._kafka, catalogue),
+                ControlFact(self._kafka, catalogue, self._declared.configs, self.metrics),
+            )
             world = self._world = await stack.enter_async_context(WorldView(self._declared, cluster, facts))
             await world.refresh()
             emission = Emission(

@@ -112,9 +112,9 @@ def work_partitions(catalogue: Catalogue, counts: Mapping[str, int]) -> dict[str
 
 def topics_missing(catalogue: Catalogue, counts: Mapping[str, int]) -> str | None:
     """The first topic without which no decision may be made, as a sentence."""
-    homes = (catalogue.requests, catalogue.decisions, catalogue.tenants, catalogue.usage, catalogue.results)
+    homes = (catalogue.requests, catalogue.decisions, catalogue.tenants, catalogue.results)
     work = {catalogue.work(name, lane): pool.partitions for name, pool in catalogue.pools.items() for lane in LANES}
-    for topic in (*homes, catalogue.dead_letters, catalogue.cancels, *work):
+    for topic in (*homes, catalogue.dead_letters, catalogue.cancels, catalogue.control, *work):
         if topic not in counts:
             return f"the topic {topic} is missing; run `kiln topics create`"
     for topic, declared in work.items():

@@ -1,14 +1,16 @@
 """Configurations from files, and the lock that keeps published ones from changing."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from schemas.catalogue import ConfigProblem, load_configs
+from schemas.catalogue import ConfigCatalogue, ConfigProblem, load_configs
 from schemas.config import GenerationConfig
+from schemas.config_file import ConfigFile
 from schemas.errors import CatalogueError
 from schemas.lock import LOCK_NAME, check_lock, write_lock
 from schemas.request import ConfigRef
@@ -65,6 +67,77 @@ def test_a_channel_may_lead_to_what_is_retired_and_is_not_the_cure(tmp_path: Pat
     problem = load_configs(tmp_path).resolve(ConfigRef(name="etching"), b"blue/1")
     assert isinstance(problem, ConfigProblem)
     assert problem.message.endswith("etching@1 is retired; in use are: none of its versions")
+
+
+def weighted(channels: dict[str, Any], *, retired: tuple[int, ...] = (), **more: Any) -> ConfigCatalogue:
+    versions = {number: {**VERSION, "steps": number, "retired": number in retired} for number in (1, 2, 3)}
+    return ConfigCatalogue(
+        [ConfigFile.model_validate({"name": "sketch", "channels": channels, "versions": versions, **more})]
+    )
+
+
+def got(catalogue: ConfigCatalogue, ref: ConfigRef) -> Counter[str]:
+    labels: Counter[str] = Counter()
+    for n in range(500):
+        found = catalogue.resolve(ref, f"blue/{n}".encode())
+        labels[found.label if isinstance(found, GenerationConfig) else found.code] += 1
+    return labels
+
+
+STABLE = ConfigRef(name="sketch")
+
+
+def test_a_channel_splits_by_the_name_of_the_request() -> None:
+    labels = got(weighted({"stable": {1: 3, 2: 1, 3: 0}}), STABLE)
+    assert set(labels) == {"sketch@1", "sketch@2"}
+    assert 80 < labels["sketch@2"] < 170, "a quarter of 500; five deviations are 48"
+
+
+def test_a_retired_canary_leaves_its_share_to_the_rest() -> None:
+    assert got(weighted({"stable": {1: 1, 2: 1, 3: 1}}, retired=(2,)), STABLE).keys() == {"sketch@1", "sketch@3"}
+    assert got(weighted({"stable": {1: 1, 2: 1}}, retired=(1, 2)), STABLE) == {"config_retired": 500}
+
+
+def test_a_declared_compatible_version_takes_the_share_of_a_retired_one() -> None:
+    before = weighted({"stable": {1: 1, 2: 1}})
+    after = weighted({"stable": {1: 1, 2: 1}}, retired=(2,), compatible={2: 3})
+    assert got(after, STABLE)["sketch@3"] == got(before, STABLE)["sketch@2"]
+
+
+def test_a_mismatch_is_refused_unless_another_version_is_declared_compatible() -> None:
+    nine, two = ConfigRef(name="sketch", version=9), ConfigRef(name="sketch", version=2)
+    declared = weighted({"stable": 1}, retired=(2,), compatible={9: 2, 2: 3})
+    assert got(declared, nine) == {"sketch@3": 500}
+    assert got(declared, two) == {"sketch@3": 500}
+    undeclared = weighted({"stable": 1}, retired=(2,))
+    assert got(undeclared, nine) == {"config_version_mismatch": 500}
+    assert got(undeclared, two) == {"config_retired": 500}
+
+
+def test_all_that_a_reference_may_come_to() -> None:
+    choices = weighted({"stable": {1: 3, 2: 0, 3: 1}}).choices(STABLE)
+    assert not isinstance(choices, ConfigProblem)
+    assert [(each.config.label, each.weight) for each in choices] == [("sketch@1", 3), ("sketch@3", 1)]
+
+
+def test_a_sibling_stands_in_while_it_is_cheaper_and_in_use() -> None:
+    def priced(name: str, gpu_seconds: float, **more: Any) -> ConfigFile:
+        body = {**VERSION, "price": {"gpu_seconds": gpu_seconds, "vram_bytes": 1 << 20}, **more}
+        return ConfigFile.model_validate(
+            {"name": name, "channels": {}, "degrades_to": {1: "cheap@1"}, "versions": {1: body}}
+        )
+
+    def sibling(*files: ConfigFile) -> str | None:
+        catalogue = ConfigCatalogue(files)
+        found = catalogue.sibling(catalogue.files["dear"].versions[1])
+        return None if found is None else found.label
+
+    dear = priced("dear", 2.0)
+    assert sibling(dear, priced("cheap", 1.9)) == "cheap@1"
+    assert sibling(dear) is None
+    assert sibling(dear, priced("cheap", 2.0)) is None
+    assert sibling(dear, priced("cheap", 1.0, retired=True)) is None
+    assert ConfigCatalogue([]).sibling(dear.versions[1]) is None
 
 
 def test_a_folder_must_hold_configs(tmp_path: Path) -> None:

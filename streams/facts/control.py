@@ -1,0 +1,101 @@
+"""What operators and the controller say, followed: configurations, quotas, pauses, drops and placements."""
+
+import logging
+from dataclasses import dataclass, replace
+from typing import Self
+
+from admission.world import World
+from schemas.catalogue import ConfigCatalogue
+from schemas.overlay import overlay
+from schemas.tenants import Tenants
+from schemas.topics import Catalogue
+from streams.control import Controls
+from streams.kafka.log import Record
+from streams.kafka.settings import KafkaSettings
+from streams.kafka.view import CompactedView
+from streams.metrics import AdmissionMetrics
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """What was made of so many changes, and of what was declared."""
+
+    changes: int
+    declared: World
+    configs: ConfigCatalogue
+    tenants: Tenants
+
+    def of(self, changes: int, declared: World) -> bool:
+        """Whether it would come out the same again. Other parts of the world do not matter here."""
+        return (
+            changes == self.changes
+            and declared.configs is self.declared.configs
+            and declared.tenants is self.declared.tenants
+        )
+
+
+class ControlFact:
+    name = "control"
+
+    def __init__(
+        self, kafka: KafkaSettings, catalogue: Catalogue, declared: ConfigCatalogue, metrics: AdmissionMetrics
+    ) -> None:
+        """The hashes of `declared` are published: control cannot give its versions others."""
+        self.controls = Controls(declared.hashes())
+        self._view = CompactedView(kafka, catalogue.control, self.fold)
+        self._metrics = metrics
+        self._built: _Built | None = None
+        self._told: tuple[str, ...] = ()
+
+    async def __aenter__(self) -> Self:
+        await self._view.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._view.stop()
+
+    @property
+    def problem(self) -> str | None:
+        return None if self._view.ready else "control is not read to its end yet"
+
+    @property
+    def failure(self) -> Exception | None:
+        return self._view.failure
+
+    @property
+    def age_seconds(self) -> float:
+        return self._view.age_seconds
+
+    def fold(self, record: Record) -> None:
+        """What cannot come true is said once, and decides nothing: the rest of the deployment goes on."""
+        passed_over = self.controls.fold(record)
+        if passed_over is not None:
+            _LOG.warning("%s", passed_over.message)
+            self._metrics.count("control_passed_over_total", reason=passed_over.reason)
+
+    def into(self, world: World) -> World:
+        controls = self.controls
+        if self._built is None or not self._built.of(controls.changes, world):
+            self._built = self._build(world)
+        return replace(
+            world,
+            configs=self._built.configs,
+            tenants=self._built.tenants,
+            paused=controls.paused,
+            dropped=controls.dropped,
+            placements=controls.placements,
+        )
+
+    def _build(self, declared: World) -> _Built:
+        controls = self.controls
+        in_force = overlay(declared.configs, controls.configs, controls.channels, controls.retired)
+        for problem in in_force.problems:
+            if problem not in self._told:
+                _LOG.warning("%s", problem)
+        self._told = in_force.problems
+        self._metrics.set("control_problems", len(in_force.problems))
+        quotas = {**declared.tenants.tenants, **controls.quotas}
+        tenants = declared.tenants.model_copy(update={"tenants": quotas})
+        return _Built(controls.changes, declared, in_force.configs, tenants)
