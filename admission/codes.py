@@ -104,12 +104,12 @@ REJECTIONS: Mapping[RejectionCode, Code] = {
         declared="`price.vram_bytes` of the config, `vram_bytes` of its pool",
     ),
     "deadline_infeasible": Code(
-        "The deadline has passed, or is nearer than one picture takes on an idle GPU. A deadline that is too far away "
-        "is not refused: it is shortened.",
+        "The deadline has passed, or is nearer than one picture takes after the work that waits before it, with as "
+        "many GPUs as the pool may have. A deadline that is too far away is not refused: it is shortened.",
         "Send a later deadline, or none.",
         stages=("deadline",),
         limits=("default_deadline_seconds", "deadline_seconds_max"),
-        declared="`price.gpu_seconds` of the config",
+        declared="`price.gpu_seconds` of the config, `replicas_max` of its pool",
     ),
     "rate_limited": Code(
         "The tenant has used up its quota. What is refused for another reason costs nothing, and a repeat is free.",
@@ -119,8 +119,12 @@ REJECTIONS: Mapping[RejectionCode, Code] = {
         passes_later=True,
     ),
     "overloaded": Code(
-        "More work waits for the pool than it can do in time.",
-        "Send it again under a new request id after `retry_after_seconds`.",
+        "More work waits for the pool than all GPUs that it may have can do in good time.",
+        "Send it again under a new request id after `retry_after_seconds`, with `retry_of`. A config that declares a "
+        "cheaper sibling is degraded to it first where the request says `may_degrade`.",
+        stages=("overload",),
+        limits=("degrade_wait_seconds", "refuse_wait_seconds"),
+        declared="`degrade_wait_seconds`, `refuse_wait_seconds` and `replicas_max` of the pool",
         passes_later=True,
     ),
     "pool_unavailable": Code(

@@ -9,6 +9,7 @@ from admission.stages.deadline import deadline
 from admission.stages.decode import Malformed, decode
 from admission.stages.limits import limits
 from admission.stages.memory import memory
+from admission.stages.overload import overload
 from admission.stages.quota import quota
 from admission.stages.route import route
 from admission.stages.tenant import tenant
@@ -19,7 +20,7 @@ from admission.world import World
 from schemas.names import job_id, request_name
 from schemas.partition import partition_of
 
-STAGES = (limits, tenant, config, memory, deadline, quota, route)
+STAGES = (limits, tenant, config, memory, overload, deadline, quota, route)
 
 
 def decide(arrival: Arrival, state: State, world: World, now_ms: int) -> Verdict:

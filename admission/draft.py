@@ -51,6 +51,7 @@ class Draft:
     number: int
     metadata: dict[str, str] = field(default_factory=dict)  # limits
     retry_of: str | None = None  # limits
+    degraded_from: str | None = None  # overload: the label of the config that was asked for
     request: GenerationRequest = field(init=False)  # limits
     config: GenerationConfig = field(init=False)  # config
     pool: Pool = field(init=False)  # config

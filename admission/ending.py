@@ -35,7 +35,7 @@ def accepted(draft: Draft) -> Decided:
         route=draft.route,
         work=encode(work).decode(),
     )
-    return Decided(decision, None, draft.clock_ms)
+    return Decided(decision, None, draft.clock_ms, config=draft.config, degraded_from=draft.degraded_from)
 
 
 def rejected(draft: Draft, refusal: Refusal, state: State, world: World) -> Decided:
@@ -106,6 +106,7 @@ def _work(draft: Draft) -> WorkItem:
         negative_prompt=request.negative_prompt,
         config=draft.config,
         config_hash=draft.config.config_hash,
+        degraded_from=draft.degraded_from,
         seed=seed,
         images=request.images,
         lane=request.priority,

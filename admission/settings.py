@@ -5,6 +5,8 @@ from typing import Annotated
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from schemas.pools import WaitSeconds
+from schemas.request import LANE_WEIGHTS, LANES, Lane
 from schemas.topics import REQUEST_BYTES_MAX
 
 _DAY_SECONDS = 86_400
@@ -52,6 +54,19 @@ class AdmissionLimits(BaseSettings):
         default=3600, description="A job without a result is given up this long after its deadline."
     )
 
+    degrade_wait_seconds: WaitSeconds = Field(
+        default=60.0,
+        description="Where work waits longer for a pool, even at full scale, what may be degraded is. A pool may have "
+        "its own.",
+    )
+    refuse_wait_seconds: WaitSeconds = Field(
+        default=3600.0,
+        description="Where work waits longer for a pool, even at full scale, requests are refused. A pool may have its "
+        "own.",
+    )
+    lane_weights: dict[Lane, Annotated[float, Field(gt=0, le=1_000_000)]] = Field(
+        default=dict(LANE_WEIGHTS), description="As the GPU consumers have them, for the estimate of the wait."
+    )
     signature_tolerance_seconds: Annotated[int, Field(ge=1, le=_DAY_SECONDS)] = Field(
         default=900,
         description="Between the time that was signed and LogAppendTime. What counts is less than half of the dedupe "
@@ -62,6 +77,14 @@ class AdmissionLimits(BaseSettings):
     def _the_default_deadline_is_allowed(self) -> "AdmissionLimits":
         if self.default_deadline_seconds > self.deadline_seconds_max:
             raise ValueError("default_deadline_seconds is above deadline_seconds_max; lower it")
+        return self
+
+    @model_validator(mode="after")
+    def _overload(self) -> "AdmissionLimits":
+        if self.degrade_wait_seconds > self.refuse_wait_seconds:
+            raise ValueError("degrade_wait_seconds is above refuse_wait_seconds; lower it")
+        if missing := [lane for lane in LANES if lane not in self.lane_weights]:
+            raise ValueError(f"lane_weights has no weight for {', '.join(missing)}; give each lane one above 0")
         return self
 
     @property

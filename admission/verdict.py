@@ -3,17 +3,21 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from schemas.config import GenerationConfig
 from schemas.decision import DeadLetterReason, Decision
 from schemas.result import Cancelled, Rejected
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """A new name: log the decision. `result` is its terminal event unless it was accepted."""
+    """A new name: log the decision. `result` is its terminal event unless it was accepted; `config` is what an accepted
+    request runs with, `degraded_from` the label of a dearer one that it asked for."""
 
     decision: Decision
     result: Rejected | Cancelled | None = None
     clock_ms: int = 0
+    config: GenerationConfig | None = None
+    degraded_from: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from admission.settings import AdmissionLimits
+from admission.wait import Wait
 from schemas.catalogue import ConfigCatalogue
 from schemas.control import Pause, Placement, Subject
 from schemas.stops import Dropped
@@ -24,6 +25,7 @@ class World:
     cancelled: Mapping[bytes, int] = field(default_factory=dict)  # request name -> LogAppendTime (ms) of the newest
     paused: Mapping[Subject, Pause] = field(default_factory=dict)
     dropped: Mapping[Subject, Dropped] = field(default_factory=dict)
+    waits: Mapping[str, Wait] = field(default_factory=dict)  # what waits for a pool; absent: nothing was told
     placements: Mapping[str, Placement] = field(default_factory=dict)  # where a pool's models go
     secrets: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict, repr=False)  # tenant -> key id -> secret
 

@@ -64,6 +64,7 @@ def succeeded(
     return Succeeded(
         **_common(item.job_id, item, finished_at),
         config=_config(item),
+        degraded_from=item.degraded_from,
         gpu_seconds=run.gpu_seconds,
         attempt=run.attempt,
         artifacts=artifacts,
@@ -82,6 +83,7 @@ def failed(
     return Failed(
         **_common(item.job_id, item, finished_at),
         config=_config(item),
+        degraded_from=item.degraded_from,
         gpu_seconds=run.gpu_seconds,
         attempt=run.attempt,
         code=code,

@@ -7,6 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from schemas.yaml_file import read_yaml
 
+WaitSeconds = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
+
 
 class Pool(BaseModel):
     """GPU consumers on one GPU product. All its lanes have the same number of partitions."""
@@ -19,6 +21,12 @@ class Pool(BaseModel):
     replicas_min: Annotated[int, Field(ge=0)] = 0
     replicas_max: Annotated[int, Field(ge=1)] = 4
     partitions: Annotated[int, Field(ge=1, le=2048)] = 8
+    degrade_wait_seconds: WaitSeconds | None = Field(
+        default=None, description="Above it what may be degraded is. Absent: as admission's settings say."
+    )
+    refuse_wait_seconds: WaitSeconds | None = Field(
+        default=None, description="Above it requests are refused. Absent: as admission's settings say."
+    )
 
     @model_validator(mode="after")
     def _room_for_every_replica(self) -> "Pool":

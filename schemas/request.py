@@ -1,5 +1,6 @@
 """What a producer says: one GenerationRequest a record of the requests topic, keyed by its tenant."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -19,6 +20,7 @@ SEED_MAX = 2**53 - 1  # the largest integer every JSON reader takes exactly
 
 Lane = Literal["interactive", "standard", "bulk"]
 LANES: tuple[Lane, ...] = ("interactive", "standard", "bulk")
+LANE_WEIGHTS: Mapping[Lane, float] = {"interactive": 16.0, "standard": 4.0, "bulk": 1.0}  # of the GPUs' time
 
 
 def _timestamp_text(value: Any) -> Any:

@@ -63,6 +63,10 @@ class _Result(_Event):
 
 class _Run(_Result):
     config: ConfigUsed
+    degraded_from: str | None = Field(
+        default=None,
+        description="`name@version` of the config that was asked for, where a cheaper one stood in under overload.",
+    )
     gpu_seconds: float = Field(default=0.0, description="This job's share of the GPU time of its batches.")
     attempt: int = Field(default=1, description="1 for the first run.")
 

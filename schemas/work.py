@@ -31,6 +31,9 @@ class WorkItem(BaseModel):
     negative_prompt: str = ""
     config: GenerationConfig
     config_hash: str
+    degraded_from: str | None = Field(
+        default=None, description="`name@version` of the dearer config that was asked for; the pool had too much to do."
+    )
     seed: int = Field(description="Of the first picture; picture k is drawn with seed + k.")
     images: int
     lane: Lane

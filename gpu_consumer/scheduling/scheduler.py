@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from gpu_consumer.scheduling.deadlines import Deadlines
 from gpu_consumer.scheduling.fairness import Shares
 from gpu_consumer.scheduling.queues import Group, Queues, Unit
-from schemas.request import Lane
+from schemas.request import LANE_WEIGHTS, Lane
 
 __all__ = ["LANE_WEIGHTS", "Chosen", "Room", "Scheduler", "Unit"]
-
-LANE_WEIGHTS: Mapping[Lane, float] = {"interactive": 16.0, "standard": 4.0, "bulk": 1.0}
 
 
 @dataclass(frozen=True, slots=True)

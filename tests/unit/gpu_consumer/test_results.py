@@ -52,6 +52,17 @@ def test_a_failure_says_why() -> None:
     assert (made.status, made.code, made.attempt) == ("failed", "blank_output", 1)
 
 
+def test_what_ran_in_place_of_another_says_so() -> None:
+    item = work_item("a").model_copy(update={"degraded_from": "dear@2"})
+    stored = [StoredArtifact("file:///0", "0" * 64, 10)]
+    for made in (
+        results.succeeded(item, {0: picture(0)}, stored, results.Run(), RAN_ON, EPOCH),
+        results.failed(item, "blank_output", "one colour", results.Run(), RAN_ON, EPOCH),
+    ):
+        assert (made.config.name, made.degraded_from) == (item.config.name, "dear@2")
+        assert parse_result(encode(made)) == made
+
+
 def test_an_expiry_needs_only_names() -> None:
     names = Names(tenant="blue", request_id="a", results_partition=3)
     deadline_ms = int((EPOCH + timedelta(seconds=1)).timestamp() * 1000)
