@@ -93,8 +93,10 @@ REJECTIONS: Mapping[RejectionCode, Code] = {
     ),
     "policy_violation": Code("The prompt is against the content policy.", "Change the prompt."),
     "paused": Code(
-        "The tenant, the config or the pool is paused.",
-        "Send it again under a new request id later.",
+        "The tenant, the config, this version of it or its pool is paused; what was accepted before still runs.",
+        "Send it again under a new request id after `retry_after_seconds`; where there is none, once it is resumed.",
+        stages=("paused",),
+        declared="`kiln pause`",
         passes_later=True,
     ),
     "exceeds_vram": Code(
@@ -140,7 +142,8 @@ DEAD_LETTERS: Mapping[DeadLetterReason, Code] = {
     "malformed": Code(
         "No name can be read: there is no value; it is larger than any request may be, no UTF-8, no JSON object, "
         "nested too deeply, or its tenant or request id is missing, stands twice or has another form. Or the record "
-        "could not be read at all, or not be brought to its tenant's partition.",
+        "could not be read at all, or not be brought to its tenant's partition; or it asks for a cancel and is not "
+        "exactly that.",
         "Correct the producer; `kiln submit` writes records that can be read. A stored request cannot be deleted by a "
         "record without a value: send a cancel.",
         declared=f"a value of {REQUEST_BYTES_MAX} bytes, {NESTED_MAX} levels",

@@ -1,26 +1,45 @@
 """May it enter? One pure function: no Kafka, no clock, no input or output."""
 
+from collections.abc import Callable
+
 from admission.arrival import Arrival
-from admission.draft import Draft
+from admission.cancelling import cancel
+from admission.draft import Cancellation, Draft, Refusal
 from admission.ending import accepted, cancelled, rejected
 from admission.signature import unproven
 from admission.stages.config import config
 from admission.stages.deadline import deadline
 from admission.stages.decode import Malformed, decode
+from admission.stages.dropped import dropped
 from admission.stages.limits import limits
 from admission.stages.memory import memory
 from admission.stages.overload import overload
+from admission.stages.paused import paused
 from admission.stages.quota import quota
+from admission.stages.recalled import recalled
 from admission.stages.route import route
 from admission.stages.tenant import tenant
 from admission.state import State
 from admission.verdict import DeadLetter, Decided, Repeat, SendHome, Verdict
 from admission.window import Name
 from admission.world import World
+from schemas.cancel import asks_for_cancel
 from schemas.names import job_id, request_name
 from schemas.partition import partition_of
 
-STAGES = (limits, tenant, config, memory, overload, deadline, quota, route)
+STAGES: tuple[Callable[[Draft, State, World], Refusal | Cancellation | None], ...] = (
+    recalled,
+    limits,
+    tenant,
+    config,
+    dropped,
+    paused,
+    memory,
+    overload,
+    deadline,
+    quota,
+    route,
+)
 
 
 def decide(arrival: Arrival, state: State, world: World, now_ms: int) -> Verdict:
@@ -42,6 +61,8 @@ def decide(arrival: Arrival, state: State, world: World, now_ms: int) -> Verdict
     home = partition_of(named.tenant.encode(), world.catalogue.requests_partitions)
     if home != arrival.partition:
         return SendHome(home, clock_ms)
+    if not isinstance(named.body, Refusal) and asks_for_cancel(named.body):
+        return cancel(named.body, arrival, state, world, clock_ms)
 
     name = request_name(named.tenant, named.request_id)
     known = state.name(name, clock_ms)
@@ -71,11 +92,10 @@ def _again(known: Name, digest: str, clock_ms: int) -> Repeat | DeadLetter:
 
 
 def _judge(draft: Draft, state: State, world: World) -> Decided:
-    cancelled_ms = world.cancelled.get(draft.name)
-    if cancelled_ms is not None and draft.arrival.appended_ms <= cancelled_ms:
-        return cancelled(draft, state, world)
     for stage in STAGES:
-        refusal = stage(draft, state, world)
-        if refusal is not None:
-            return rejected(draft, refusal, state, world)
+        end = stage(draft, state, world)
+        if isinstance(end, Cancellation):
+            return cancelled(draft, end, state, world)
+        if end is not None:
+            return rejected(draft, end, state, world)
     return accepted(draft)

@@ -31,6 +31,13 @@ class Refusal:
             object.__setattr__(self, "field", _clipped(self.field, _FIELD_MAX))
 
 
+@dataclass(frozen=True, slots=True)
+class Cancellation:
+    """A request was taken back before it was admitted. `because` says by what; empty: by a cancel of its own."""
+
+    because: str = ""
+
+
 def _clipped(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 

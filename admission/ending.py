@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from admission.draft import Draft, Refusal
+from admission.draft import Cancellation, Draft, Refusal
 from admission.stages.quota import tokens_now
 from admission.state import State
 from admission.verdict import Decided
@@ -68,9 +68,11 @@ def rejected(draft: Draft, refusal: Refusal, state: State, world: World) -> Deci
     return Decided(decision, result, draft.clock_ms)
 
 
-def cancelled(draft: Draft, state: State, world: World) -> Decided:
-    """The cancel was known before the request was read."""
+def cancelled(draft: Draft, cancellation: Cancellation, state: State, world: World) -> Decided:
+    """The cancel, or the drop, was known before the request was read."""
     message = "cancelled before it was admitted"
+    if cancellation.because:
+        message = f"{message}: {cancellation.because}"
     result = Cancelled(
         tenant=draft.tenant,
         request_id=draft.request_id,

@@ -142,6 +142,11 @@ class State:
             )
         return self._window.get(key, clock_ms, self._accounts.jobs)
 
+    def holder(self, key: bytes) -> Name | None:
+        """The decision that holds a request's name for as long as its job is outstanding."""
+        name = self._window.get(key, self._at.clock_ms, self._accounts.jobs)
+        return name if name is not None and name.job_id in self._accounts.jobs else None
+
     def accounts(self) -> Iterator[tuple[str, Account]]:
         return self._accounts.items()
 

@@ -1,4 +1,4 @@
-"""What becomes of an arrival. Exactly one of four."""
+"""What becomes of an arrival. Exactly one of five."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -46,5 +46,14 @@ class SendHome:
     clock_ms: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class TakeBack:
+    """A tenant asks that a request of its own ends: write `name` to cancels. None: it has nothing to end, or is ending
+    already, and so nothing is written."""
+
+    name: bytes | None
+    clock_ms: int = 0
+
+
 # Each carries the quota clock (ms) as the record left it, so that applying a verdict needs no clock.
-Verdict: TypeAlias = Decided | Repeat | DeadLetter | SendHome
+Verdict: TypeAlias = Decided | Repeat | DeadLetter | SendHome | TakeBack

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from schemas.cancel import Cancel, CancelRequest
 from schemas.decision import Decision
 from schemas.observation import Observation
 from schemas.outcome import Outcome
@@ -18,6 +19,8 @@ from schemas.work import WorkItem
 
 _EVENTS: dict[str, Any] = {
     "GenerationRequest": GenerationRequest,
+    "CancelRequest": CancelRequest,
+    "Cancel": Cancel,
     "Decision": Decision,
     "WorkItem": WorkItem,
     "GenerationResult": GenerationResult,
@@ -49,7 +52,12 @@ def _operation(action: str, channel: str, summary: str) -> dict[str, Any]:
 def asyncapi(catalogue: Catalogue, version: str) -> dict[str, Any]:
     """The AsyncAPI 3 document of a deployment. `send` and `receive` are promptkiln's own, as the standard has it."""
     channels = {
-        "requests": _channel(catalogue.requests, "What producers ask for, keyed by tenant.", "GenerationRequest"),
+        "requests": _channel(
+            catalogue.requests, "What producers ask for, keyed by tenant.", "GenerationRequest", "CancelRequest"
+        ),
+        "cancels": _channel(
+            catalogue.cancels, "Requests that are to end, keyed by tenant/request-id; any value counts.", "Cancel"
+        ),
         "results": _channel(
             catalogue.results,
             "How each request ended, exactly once for a reader with isolation.level=read_committed; keyed by tenant.",

@@ -47,6 +47,6 @@ def drop_of(
     return None
 
 
-def in_words(subject: Subject, what: str, reason: str) -> str:
+def in_words(subject: Subject, what: str, reason: str = "") -> str:
     """`tenant 'blue' is paused (its key leaked)`."""
     return f"{subject.kind} {subject.name!r} {what}" + (f" ({reason})" if reason else "")

@@ -9,8 +9,9 @@ from aiokafka import TopicPartition
 from admission.arrival import Arrival
 from admission.decide import decide
 from admission.state import State
-from admission.verdict import DeadLetter, Decided, Repeat, SendHome
+from admission.verdict import DeadLetter, Decided, Repeat, SendHome, TakeBack
 from admission.world import World
+from schemas.cancel import Cancel
 from schemas.codec import encode, sha256_hex
 from schemas.dead_letter import dead_letter_headers
 from schemas.decision import Decision
@@ -23,6 +24,8 @@ from streams.results import Result
 
 HEADER_HOME = "kiln-home"
 HEADER_TRUNCATED = "kiln-truncated"
+
+_CANCEL = encode(Cancel(by="tenant"))
 
 # A batch on the wire, and our own headers, need room beside key, value and headers.
 _OVERHEAD_BYTES = 4096
@@ -40,6 +43,7 @@ class Batch:
     dead: Counter[str] = field(default_factory=Counter)
     sent_home: int = 0
     repeats: int = 0
+    taken_back: Counter[str] = field(default_factory=Counter)
     results: int = 0
 
     def count_into(self, metrics: AdmissionMetrics) -> None:
@@ -49,6 +53,8 @@ class Batch:
             metrics.count("dead_letters_total", number, reason=reason)
         metrics.count("sent_home_total", self.sent_home)
         metrics.count("repeats_total", self.repeats)
+        for outcome, number in self.taken_back.items():
+            metrics.count("cancels_total", number, outcome=outcome)
         metrics.count("results_folded_total", self.results)
 
 
@@ -90,6 +96,10 @@ def build_batch(
                 batch.dead[verdict.reason] += 1
             case Repeat():
                 batch.repeats += 1
+            case TakeBack(name=name):
+                if name is not None:
+                    outputs.append(Output(world.catalogue.cancels, 0, name, _CANCEL))
+                batch.taken_back["written" if name is not None else "nothing"] += 1
         state.apply(arrival, verdict)
     for offset, ending in results:
         state.fold_result(ending, offset)

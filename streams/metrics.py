@@ -20,6 +20,13 @@ METRICS: tuple[Metric, ...] = (
         "kiln_admission_dead_letters_total", "counter", "records", "Records dead-lettered, by reason.", ("reason",)
     ),
     Metric("kiln_admission_sent_home_total", "counter", "records", "Requests sent to their home partition."),
+    Metric(
+        "kiln_admission_cancels_total",
+        "counter",
+        "records",
+        "Requests that their tenants took back: written to cancels, or nothing was there to end.",
+        ("outcome",),
+    ),
     Metric("kiln_admission_results_folded_total", "counter", "events", "Result events folded into outstanding work."),
     Metric(
         "kiln_admission_batch_seconds",

@@ -10,13 +10,15 @@ from typing import get_args
 from admission.arrival import Arrival
 from admission.decide import decide
 from admission.state import State
-from admission.verdict import DeadLetter, Decided, Repeat, SendHome, Verdict
+from admission.verdict import DeadLetter, Decided, Repeat, SendHome, TakeBack, Verdict
 from admission.world import World
 from schemas.codec import canonical, decode_object
+from schemas.control import Pause, Subject
 from schemas.decision import Decision, RejectionCode
 from schemas.errors import Undecodable
 from schemas.names import request_name
 from schemas.result import parse_result
+from schemas.stops import Dropped
 from schemas.tenants import Quota, Tenants
 from schemas.topics import RECORD_BYTES_MAX, REQUEST_BYTES_MAX
 from schemas.work import decode_work
@@ -36,13 +38,18 @@ Feature = tuple[str, ...]
 def fuzz_world() -> World:
     """Windows of a minute or so: what must leave the memory leaves it while the fuzz runs. One tenant is often over its
     quota, another never."""
-    return make_world(
+    world = make_world(
         tenants=Tenants(tenants={TENANT: Quota(per_second=0.02, burst=5), QUIET: Quota(per_second=1000, burst=1000)}),
         cancelled={request_name(TENANT, CANCELLED_ID): 2**62},
         dedupe_window_seconds=60,
         default_deadline_seconds=30,
         deadline_seconds_max=60,
         outstanding_slack_seconds=30,
+    )
+    return replace(
+        world,
+        paused={Subject("config", "many@1"): Pause()},
+        dropped={Subject("config", "many@2"): Dropped(2**62)},
     )
 
 
@@ -126,6 +133,8 @@ class Judge:
                 assert topics in ({catalogue.requests: 1}, {catalogue.dead_letters: 1})
             case DeadLetter():
                 assert topics == {catalogue.dead_letters: 1}
+            case TakeBack(name=name):
+                assert topics == ({} if name is None else {catalogue.cancels: 1})
             case Decided(decision=decision, result=result):
                 assert decision.code is None or decision.code in get_args(RejectionCode)
                 assert (decision.verdict == "accepted") == (result is None) == (decision.work is not None)

@@ -61,7 +61,7 @@ class Fuzz:
 
 # What a run of some thousand records comes to; one that does not has shown nothing of what lies behind.
 REACHED = frozenset(
-    {"accepted", "cancelled", "malformed", "conflicting_duplicate", "SendHome"}
+    {"accepted", "cancelled", "malformed", "conflicting_duplicate", "SendHome", "TakeBack"}
     | {code for code, entry in REJECTIONS.items() if entry.stages}
 )
 

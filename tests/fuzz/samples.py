@@ -43,6 +43,9 @@ SEEDS = (
     _sample(tenant="nobody-11"),  # unknown, and of the same partition
     _sample(tenant=QUIET, prompt="кот 🏺 é e\u0301 \u200d"),
     _sample(request_id=CANCELLED_ID),
+    _sample(config={"name": "many"}),
+    _sample(config={"name": "many", "version": 2}),
+    Sample(b'{"tenant":"alice","request_id":"r1","cancel":true}'),
     Sample(json.dumps(request()).encode(), TENANT.encode(), (("trace", b"1"), ("none", None))),
 )
 
@@ -67,5 +70,5 @@ PIECES = (
     b"[" * 5000, b"\\ud800", b"\\udfff", b"\\u0000", b"\\u", b"\\x", b"\\", b'"', b"\0", b"\n", b"\xff",
     b"\xc0\xaf", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\xf4\x90\x80\x80", b",", b":", b"{", b"}", b"null", b"true",
     b'"tenant":"ivan",', b'"tenant":"alice",', b'"request_id":"r1",', b'"\\u0074enant":"alice",', b'"seed":1,', b"/*",
-    b"'", "\u200b".encode() * 9, "\u0301".encode() * 2100,
+    b'"cancel":true,', b"'", "\u200b".encode() * 9, "\u0301".encode() * 2100,
 )  # fmt: skip

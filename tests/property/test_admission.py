@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from admission.bucket import take
 from admission.decide import decide
 from admission.stages.decode import Named, decode
-from admission.verdict import DeadLetter, Decided, Repeat, SendHome
+from admission.verdict import DeadLetter, Decided, Repeat, SendHome, TakeBack
 from schemas.codec import encode
 from schemas.partition import partition_of
 from schemas.request import SEED_MAX, GenerationRequest
@@ -56,7 +56,7 @@ def test_no_bytes_raise(
 ) -> None:
     record = arrival(value, key=key, at_ms=at_ms, headers=headers)
     verdict = decide(record, fresh_state(), make_world(), now_ms % 2**45)
-    assert isinstance(verdict, DeadLetter | Decided | SendHome)
+    assert isinstance(verdict, DeadLetter | Decided | SendHome | TakeBack)
 
 
 @given(MUTATED, st.booleans())
