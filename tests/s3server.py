@@ -10,7 +10,6 @@ import fcntl
 import os
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,8 @@ from pathlib import Path
 from typing import Self
 
 import pytest
+
+from tests.ports import free_port
 
 VERSION = "v1.8.0"
 MODULE = f"github.com/versity/versitygw/cmd/versitygw@{VERSION}"
@@ -108,7 +109,7 @@ class S3Server:
     def start(self) -> Self:
         """Returns when the server answers."""
         for attempts_left in (2, 1, 0):
-            port = self.port or _free_port()
+            port = self.port or free_port()
             if self._answers(port):
                 self.port = port
                 return self
@@ -162,12 +163,6 @@ class S3Server:
                 return True
         self.kill()
         return False
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def new_server(folder: Path) -> S3Server:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -26,6 +25,7 @@ from streams.kafka.settings import KafkaSettings
 from tests.fault.children import MARK, Child
 from tests.fault.history import Limit
 from tests.fault.plan import Kind
+from tests.ports import free_port
 
 POOL = "default"
 ROOT = Path(__file__).parents[2]
@@ -158,10 +158,3 @@ def _write_configs(folder: Path, more_steps: int) -> None:
             version["steps"] *= more_steps if version["steps"] > _QUICK_STEPS else 1
         (folder / path.name).write_text(yaml.safe_dump(config), encoding="utf-8")
     write_lock(load_configs(folder), folder)
-
-
-def free_port() -> int:
-    """A port that is free now, below the range of outgoing connections where the system has the usual one."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

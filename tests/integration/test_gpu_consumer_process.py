@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import socket
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -15,8 +14,9 @@ import pytest
 import yaml
 
 from schemas.topics import Catalogue
-from tests.integration.gpu_pool import GpuPool, eventually, work_item
+from tests.integration.gpu_pool import PATIENCE_SECONDS, GpuPool, eventually, work_item
 from tests.kafka import POOL
+from tests.ports import free_port
 
 _RUN = "from gpu_consumer.commands.run import app; app()"
 
@@ -35,13 +35,6 @@ def environment(kafka_env: dict[str, str], prefix: str, catalogue: Catalogue, tm
         "KILN_GPU_PRELOAD": "",
         "KILN_GPU_MARK_SECONDS_MIN": "1",
     }
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @asynccontextmanager
@@ -102,8 +95,9 @@ async def test_it_says_how_it_is_and_leaves_at_a_signal(pool: GpuPool, environme
         await pool.wait_for_results(4)
         await eventually(lambda: page(port, "/readyz")[0] == 200, "ready")
         assert page(port, "/livez") == (200, "ok\n")
-        _, metrics = page(port, "/metrics")
-        assert 'kiln_gpu_settled_total{status="succeeded"} 4.0' in metrics
+        # A result can be read before its consumer knows that it is committed.
+        settled = 'kiln_gpu_settled_total{status="succeeded"} 4.0'
+        await eventually(lambda: settled in page(port, "/metrics")[1], "all are counted")
         process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             assert await process.wait() == 0

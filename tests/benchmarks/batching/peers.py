@@ -1,31 +1,21 @@
-"""The peers as real servers on loopback: an environment each, made on demand, and a process group that ends with us."""
+"""The peers as real servers on loopback, each a process group that ends with us."""
 
 import contextlib
 import os
 import secrets
-import shutil
 import signal
 import subprocess
-import sys
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.benchmarks.batching.baselines import Knobs
+from tests.benchmarks.environments import TELEMETRY_OFF
 from tests.benchmarks.report import FOLDER, ROOT
-from tests.fault.world import free_port
+from tests.ports import free_port
 
 _STOP_SECONDS = 10
-_INSTALL_SECONDS = 300
-# None of them is to report to anybody that it was used.
-_TELEMETRY_OFF = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "BENTOML_DO_NOT_TRACK": "True",
-    "DO_NOT_TRACK": "1",
-    "OTEL_SDK_DISABLED": "true",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,43 +63,6 @@ class Server:
         return self.process.poll() is None
 
 
-class NotInstallable(Exception):
-    """The peer cannot be had here. One sentence."""
-
-
-def environment(peer: Peer) -> Path:
-    """The Python of its environment, which is made if it is not there. Blocks, for minutes. Raises NotInstallable."""
-    folder = FOLDER / peer.name
-    python = folder / "bin" / "python"
-    requirement = _requirement(peer)
-    ready = folder / ".ready"
-    if ready.exists() and ready.read_text(encoding="utf-8") == requirement:
-        return python
-    uv = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
-    if uv is None:
-        raise NotInstallable(f"{peer.name} is left out: uv is not there to install it; run make setup")
-    for command in (
-        (uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(folder)),
-        (uv, "pip", "install", "--quiet", "--python", str(python), requirement),
-    ):
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=_INSTALL_SECONDS, check=False)
-        except subprocess.TimeoutExpired:
-            raise NotInstallable(
-                f"{peer.name} is left out: {_INSTALL_SECONDS} s were not enough to install it"
-            ) from None
-        if done.returncode:
-            reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1].strip()
-            raise NotInstallable(f"{peer.name} is left out: it cannot be installed here ({reason})")
-    ready.write_text(requirement, encoding="utf-8")
-    return python
-
-
-def _requirement(peer: Peer) -> str:
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    return next(str(each) for each in extras["bench"] if str(each).startswith(peer.package))
-
-
 @contextmanager
 def serving(peer: Peer, python: Path, knobs: Knobs, scale: float) -> Iterator[Server]:
     """It may still be starting."""
@@ -137,7 +90,7 @@ def serving(peer: Peer, python: Path, knobs: Knobs, scale: float) -> Iterator[Se
 def _variables(port: int, knobs: Knobs, scale: float) -> Mapping[str, str]:
     return {
         **os.environ,
-        **_TELEMETRY_OFF,
+        **TELEMETRY_OFF,
         "RAY_AUTH_TOKEN": secrets.token_hex(32),  # else Ray keeps one in the home directory
         "RAY_raylet_start_wait_time_s": "60",  # its 30 are not enough on two cores that have other work
         "BENTOML_HOME": str(FOLDER / "bentoml-home"),

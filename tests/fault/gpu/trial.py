@@ -21,9 +21,9 @@ from tests.fault.gpu.cases import RESTARTS_MAX, Case
 from tests.fault.gpu.faults import PLAN, Log, Plan
 from tests.fault.gpu.requests import work_items
 from tests.fault.gpu.verdict import Evidence
-from tests.fault.world import free_port
 from tests.integration.gpu_pool import GpuPool
 from tests.kafka import POOL, small_catalogue
+from tests.ports import free_port
 
 WATCHDOG_SECONDS = 4.0  # of an engine that says nothing; on a crowded machine a healthy one is silent for a second
 RECOVERY_SECONDS_MAX = 60.0  # from an engine's death to the next one's work; mostly the import of torch

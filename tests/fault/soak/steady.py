@@ -31,9 +31,10 @@ from streams.kafka.settings import KafkaSettings
 from tests.fault.children import MARK, Child, marked, shared_memory, unmapped
 from tests.fault.soak.growth import SLOPE_BYTES_MAX, WARM_WAVES, Wave, cpu_seconds, grown, growth, slope
 from tests.fault.soak.probe import Holding, children_of, holding
-from tests.fault.world import ROOT, broker, free_port
+from tests.fault.world import ROOT, broker
 from tests.integration.gpu_pool import GpuPool, eventually
 from tests.kafka import POOL, small_catalogue
+from tests.ports import free_port
 from tests.tiny import tiny_config
 
 HOME = ROOT / ".kiln" / "steady"
