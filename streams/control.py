@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from schemas.config_file import ConfigFile
 from schemas.control import (
@@ -30,7 +30,7 @@ _KEY_SHOWN = 80
 class PassedOver:
     """A record that changed nothing, and why: a log has the sentence, a metric counts by `reason`."""
 
-    reason: str
+    reason: Literal["unreadable", "another_hash"]
     message: str
 
 
@@ -57,16 +57,24 @@ class Controls:
 
     def fold(self, record: Record) -> PassedOver | None:
         """Anybody's record. What it cannot be read as changes nothing, and is said by what is returned."""
+        passed_over = self.hear(record.key, record.value, record.timestamp)
+        if passed_over is None:
+            return None
+        key = (record.key or b"").decode("utf-8", "backslashreplace")
+        where = f"control record {record.offset}, {key[:_KEY_SHOWN]!r}, is passed over"
+        return PassedOver(passed_over.reason, f"{where}: {passed_over.message}")
+
+    def hear(self, key: bytes | None, value: bytes | None, at_ms: int) -> PassedOver | None:
+        """What was said about `key` at `at_ms`; None takes it back."""
         try:
-            slot, key = self._place(record.key)
-            said = None if record.value is None else decode_control(record.key, record.value)
-            self._put(slot, key, said, record)
+            slot, subject = self._place(key)
+            self._put(slot, subject, None if value is None else decode_control(key, value), at_ms)
         except Undecodable as error:
             self.unreadable += 1
-            return PassedOver("unreadable", f"{_where(record)} is passed over: {error}")
+            return PassedOver("unreadable", str(error))
         except _Refused as error:
             self.unreadable += 1
-            return PassedOver("another_hash", f"{_where(record)} is refused: {error}")
+            return PassedOver("another_hash", str(error))
         return None
 
     def _place(self, key: bytes | None) -> tuple[dict[Any, Any], Any]:
@@ -92,13 +100,13 @@ class Controls:
                 return self.placements, pool
         raise Undecodable("its key is no subject of this release")
 
-    def _put(self, slot: dict[Any, Any], key: Any, said: Control | None, record: Record) -> None:
+    def _put(self, slot: dict[Any, Any], key: Any, said: Control | None, at_ms: int) -> None:
         before = slot.get(key)
         match said:
             case None:
                 slot.pop(key, None)
             case Drop(reason=reason):
-                slot[key] = Dropped(record.timestamp, reason)
+                slot[key] = Dropped(at_ms, reason)
             case PublishConfig(file=file):
                 slot[key] = self._published(key, file)
             case SetQuota(quota=quota):
@@ -117,7 +125,7 @@ class Controls:
             if self._hashes.get(label, digest) != digest:
                 raise _Refused(
                     f"{label} is published already, with other pixels ({self._hashes[label][:12]}, not {digest[:12]}); "
-                    "publish it as a new version. What was in force stays"
+                    "publish it as a new version; what was in force stays"
                 )
         self._hashes |= hashes
         return file
@@ -125,8 +133,3 @@ class Controls:
 
 class _Refused(Exception):
     """It can be read, and must not come true."""
-
-
-def _where(record: Record) -> str:
-    key = (record.key or b"").decode("utf-8", "backslashreplace")
-    return f"control record {record.offset}, {key[:_KEY_SHOWN]!r},"
