@@ -31,10 +31,11 @@ class DeploymentSettings(BaseSettings):
     def load_configs(self) -> ConfigCatalogue:
         return load_configs(self.configs)
 
-    def catalogue(self) -> Catalogue:
-        """The catalogue of topics. Raises CatalogueError where a setting is refused or the pools cannot be read."""
+    def catalogue(self, tenants: Tenants | None = None) -> Catalogue:
+        """The catalogue of topics, those of `tenants` among them. Raises CatalogueError where a setting is refused or
+        the pools cannot be read."""
         try:
             settings = TopicSettings()
         except ValidationError as error:
             raise CatalogueError(setting_refused(error, TopicSettings)) from error
-        return Catalogue(settings, self.load_pools())
+        return Catalogue(settings, self.load_pools(), () if tenants is None else tenants.own_topics)

@@ -1,9 +1,9 @@
 """Tenants and what each may ask for, as infra/tenants.yaml and the control topic declare them."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from schemas.names import Tenant
 from schemas.yaml_file import read_yaml
@@ -59,6 +59,23 @@ class Tenants(_Declared):
 
     default: Quota | None = None
     tenants: dict[Tenant, Quota] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _a_topic_is_one_tenants(self) -> Self:
+        if self.default is not None and self.default.topic:
+            raise ValueError("default: topic names no tenant; list each tenant that has a topic of its own")
+        alike: dict[str, str] = {}
+        for name in self.own_topics:
+            # Kafka refuses one of two topics that differ in . and _ alone: in its metrics they would be one.
+            other = alike.setdefault(name.replace(".", "_"), name)
+            if other != name:
+                raise ValueError(f"the topics of {other!r} and {name!r} would be one to Kafka; name one otherwise")
+        return self
+
+    @property
+    def own_topics(self) -> tuple[str, ...]:
+        """Tenants that write to a requests topic of their own."""
+        return tuple(name for name, quota in sorted(self.tenants.items()) if quota.topic)
 
     def quota_of(self, tenant: str) -> Quota | None:
         return self.tenants.get(tenant, self.default)

@@ -1,6 +1,6 @@
 """The catalogue: every topic, group and transactional id of a deployment, from its prefix, pools and settings."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -13,6 +13,7 @@ from schemas.request import LANES
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
 REQUEST_BYTES_MAX = 1 << 20
+GATE_BYTES_MAX = 4096  # what the gate adds to a request that it passes on, with the batch around it
 RECORD_BYTES_MAX = 4 << 20  # a decision carries the whole work item, and that the whole prompt
 
 
@@ -26,6 +27,9 @@ class TopicSettings(BaseSettings):
     )
     requests_partitions: Annotated[int, Field(ge=1, le=2048)] = Field(
         default=4, description="Of requests, decisions, tenants and results. Fixed at the birth of the deployment."
+    )
+    tenant_topic_partitions: Annotated[int, Field(ge=1, le=64)] = Field(
+        default=1, description="Of the requests topic of a tenant that has one of its own."
     )
     requests_retention_ms: Annotated[int, Field(gt=0)] = 7 * _DAY_MS
     decisions_retention_ms: Annotated[int, Field(gt=0)] = Field(
@@ -64,11 +68,15 @@ _COMPACTED = {
 
 
 class Catalogue:
-    """Names and settings of everything in Kafka that belongs to one deployment."""
+    """Names and settings of everything in Kafka that belongs to one deployment.
 
-    def __init__(self, settings: TopicSettings, pools: Pools) -> None:
+    `own_topics` are the tenants that have a requests topic of their own: only who creates or reads those needs them.
+    """
+
+    def __init__(self, settings: TopicSettings, pools: Pools, own_topics: Iterable[str] = ()) -> None:
         self.settings = settings
         self.pools = pools.pools
+        self.own_topics = tuple(own_topics)
         prefix = settings.prefix
         self.requests = f"{prefix}.requests"
         self.decisions = f"{prefix}.decisions"
@@ -80,10 +88,15 @@ class Catalogue:
         self.control = f"{prefix}.control"
         self.observations = f"{prefix}.observations"
         self.admission_group = f"{prefix}.admission"
+        self.gate_group = f"{prefix}.gate"
 
     @property
     def requests_partitions(self) -> int:
         return self.settings.requests_partitions
+
+    def tenant_requests(self, tenant: str) -> str:
+        """The topic to which only this tenant may write."""
+        return f"{self.requests}.{tenant}"
 
     def work(self, pool: str, lane: str) -> str:
         return f"{self.settings.prefix}.work.{pool}.{lane}"
@@ -116,6 +129,10 @@ class Catalogue:
         )
         yield TopicSpec(self.control, 1, _COMPACTED | appended)
         yield TopicSpec(self.observations, 1, _COMPACTED)
+        for tenant in self.own_topics:
+            most = REQUEST_BYTES_MAX - GATE_BYTES_MAX
+            config = _deleted(s.requests_retention_ms, most) | appended
+            yield TopicSpec(self.tenant_requests(tenant), s.tenant_topic_partitions, config)
         for name, pool in self.pools.items():
             for lane in LANES:
                 yield TopicSpec(self.work(name, lane), pool.partitions, _deleted(s.work_retention_ms))

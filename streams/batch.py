@@ -16,6 +16,7 @@ from schemas.codec import encode, sha256_hex
 from schemas.dead_letter import dead_letter_headers
 from schemas.decision import Decision
 from schemas.names import request_name
+from schemas.signature import HEADER_SIGNATURE
 from schemas.topics import RECORD_BYTES_MAX, REQUEST_BYTES_MAX, Catalogue
 from streams.kafka.batches import HEADER_UNREADABLE
 from streams.kafka.lease import Output, Transaction
@@ -129,22 +130,33 @@ def progress(state: State, catalogue: Catalogue, outputs: Sequence[Output] = ())
 def sent_home(arrival: Arrival, home: int, catalogue: Catalogue) -> Output:
     """The request as it came, on its tenant's partition; a header tells a person how it got there. What would not fit
     there any more is dead-lettered, or it would stop this partition for ever."""
-    headers = _readable(arrival)
-    if arrival.wire_bytes > _HOME_BYTES_MAX:
-        headers = ()
-    if len(arrival.key or b"") + len(arrival.value or b"") > _HOME_BYTES_MAX:
+    source = f"{arrival.partition}/{arrival.offset}".encode()
+    output = forwarded(arrival, home, (HEADER_HOME, source), catalogue)
+    if output is None:
         message = f"a record of {arrival.record_bytes} bytes cannot be sent to its home partition {home}; key by tenant"
         return dead_letter(arrival, DeadLetter("malformed", message), catalogue)
-    source = f"{arrival.partition}/{arrival.offset}".encode()
-    return Output(catalogue.requests, home, arrival.key, arrival.value, (*headers, (HEADER_HOME, source)))
+    return output
 
 
-def dead_letter(arrival: Arrival, verdict: DeadLetter, catalogue: Catalogue) -> Output:
-    """The original key, value and headers beside the reason. A compressed record may unfold to more than a topic
-    takes: of such a one the beginning is kept, with its length and digest."""
-    reason = dead_letter_headers(
-        verdict.reason, verdict.message, catalogue.requests, arrival.partition, arrival.offset, verdict.first_offset
-    )
+def forwarded(arrival: Arrival, home: int, mark: tuple[str, bytes], catalogue: Catalogue) -> Output | None:
+    """The request as it came with one header more, on a partition of requests. Where all of it has no room its headers
+    are left out but for the signature; None: even then it has none."""
+    headers = _readable(arrival)
+    if arrival.wire_bytes > _HOME_BYTES_MAX:
+        headers = tuple(header for header in headers if header[0] == HEADER_SIGNATURE)[:1]
+    size = sum(map(len, (arrival.key or b"", arrival.value or b"", *(value for _, value in headers))))
+    if size > _HOME_BYTES_MAX:
+        return None
+    return Output(catalogue.requests, home, arrival.key, arrival.value, (*headers, mark))
+
+
+def dead_letter(arrival: Arrival, verdict: DeadLetter, catalogue: Catalogue, topic: str | None = None) -> Output:
+    """The original key, value and headers beside the reason; `topic` is where it stood, if not in requests.
+
+    A compressed record may unfold to more than a topic takes: of such a one the beginning is kept, with its length and
+    digest."""
+    stood = (topic or catalogue.requests, arrival.partition, arrival.offset)
+    reason = dead_letter_headers(verdict.reason, verdict.message, *stood, verdict.first_offset)
     key, value, headers = arrival.key, arrival.value, _readable(arrival)
     if key is None and value is None:
         value = b""  # a client refuses to send a record with neither a key nor a value

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from schemas.codec import encode
 from schemas.request import GenerationRequest
 from schemas.result import GenerationResult, parse_result
+from schemas.signature import HEADER_SIGNATURE, SigningKey
 from schemas.topics import Catalogue
 from streams.kafka.admin import require_topics
 from streams.kafka.clients import idempotent_producer, log_consumer, stop_client
@@ -22,19 +23,31 @@ from streams.kafka.settings import KafkaSettings
 class PromptClient:
     """Publishes requests keyed by tenant and reads results, committed ones only, from the moment it was opened.
 
-    An async context manager; its methods raise aiokafka's KafkaError where the cluster cannot be reached.
+    `signing` is the key by which each is proven to be its tenant's; `own_topics`: each tenant has a requests topic of
+    its own, and only that is written. An async context manager; its methods raise aiokafka's KafkaError where the
+    cluster cannot be reached.
     """
 
-    def __init__(self, kafka: KafkaSettings, catalogue: Catalogue) -> None:
+    def __init__(
+        self,
+        kafka: KafkaSettings,
+        catalogue: Catalogue,
+        *,
+        signing: SigningKey | None = None,
+        own_topics: bool = False,
+    ) -> None:
         self._kafka = kafka
         self._catalogue = catalogue
+        self._signing = signing
+        self._own_topics = own_topics
         self._producer: AIOKafkaProducer = idempotent_producer(kafka)
         self._reader: AIOKafkaConsumer = log_consumer(kafka, follow=True)
 
     async def __aenter__(self) -> Self:
         """Raises LogUnavailable where the topics are missing."""
         try:
-            await require_topics(self._kafka, [self._catalogue.requests, self._catalogue.results])
+            written = () if self._own_topics else (self._catalogue.requests,)
+            await require_topics(self._kafka, [*written, self._catalogue.results])
             await self._producer.start()
             await self._reader.start()
             results = result_partitions(self._catalogue)
@@ -57,10 +70,26 @@ class PromptClient:
         await self.publish((request.tenant, encode(request)) for request in requests)
 
     async def publish(self, records: Iterable[tuple[str, bytes]]) -> None:
-        """Publish (tenant, value) records as they are, well-formed or not."""
-        topic = self._catalogue.requests
-        sends = [await self._producer.send(topic, value, key=tenant.encode()) for tenant, value in records]
+        """Publish (tenant, value) records as they are, well-formed or not. Raises LogUnavailable where a tenant has no
+        topic of its own."""
+        records = list(records)
+        topics = {tenant: self._topic_of(tenant) for tenant, _ in records}
+        if self._own_topics:
+            await require_topics(self._kafka, topics.values())
+        sends = [
+            await self._producer.send(topics[tenant], value, key=tenant.encode(), headers=self._proof(value))
+            for tenant, value in records
+        ]
         await asyncio.gather(*sends)
+
+    def _topic_of(self, tenant: str) -> str:
+        return self._catalogue.tenant_requests(tenant) if self._own_topics else self._catalogue.requests
+
+    def _proof(self, value: bytes) -> list[tuple[str, bytes]]:
+        if self._signing is None:
+            return []
+        signature = self._signing.sign(value, self._catalogue.settings.prefix, time.time_ns() // 1_000_000)
+        return [(HEADER_SIGNATURE, signature)]
 
     async def poll(self, timeout_seconds: float = 0.2) -> list[GenerationResult]:
         """The results that arrived since the last call; waits for the first up to `timeout_seconds`."""

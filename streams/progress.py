@@ -1,6 +1,10 @@
 """Liveness is progress: a process whose heartbeats are fine may still do nothing (cases AIO-04, FST-07)."""
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+P = TypeVar("P", bound=Hashable)
 
 
 @dataclass(slots=True)
@@ -9,14 +13,15 @@ class _Seen:
     since: float
 
 
-class ProgressWatch:
+class ProgressWatch(Generic[P]):
     """Tells which partition has lag and has not moved for `stall_seconds`. Time is passed in, in seconds."""
 
-    def __init__(self, stall_seconds: float) -> None:
+    def __init__(self, stall_seconds: float, name: Callable[[P], str] = "requests[{}]".format) -> None:
         self._stall_seconds = stall_seconds
-        self._seen: dict[int, _Seen] = {}
+        self._name = name
+        self._seen: dict[P, _Seen] = {}
 
-    def look(self, partition: int, next_offset: int, lag: int, waiting_for: str | None, now: float) -> None:
+    def look(self, partition: P, next_offset: int, lag: int, waiting_for: str | None, now: float) -> None:
         """A named wait counts as alive: what is waited for has its own alarm, and a restart would not bring it."""
         if lag <= 0 or waiting_for is not None:
             self._seen.pop(partition, None)
@@ -25,15 +30,15 @@ class ProgressWatch:
         if seen is None or seen.next != next_offset:
             self._seen[partition] = _Seen(next_offset, now)
 
-    def keep(self, partitions: set[int]) -> None:
+    def keep(self, partitions: set[P]) -> None:
         """Forget the others: they are another process's now, or nobody can tell their lag."""
         self._seen = {number: seen for number, seen in self._seen.items() if number in partitions}
 
     def stalled(self, now: float) -> str | None:
-        for partition, seen in sorted(self._seen.items()):
+        for partition, seen in self._seen.items():
             if now - seen.since > self._stall_seconds:
                 return (
-                    f"requests[{partition}] has lag and has stood at {seen.next} for {now - seen.since:.0f} s; "
+                    f"{self._name(partition)} has lag and has stood at {seen.next} for {now - seen.since:.0f} s; "
                     "restart this process"
                 )
         return None

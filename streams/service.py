@@ -14,6 +14,7 @@ from streams.emission import Emission
 from streams.errors import IntakeFailed
 from streams.facts.cancels import CancelsFact
 from streams.facts.control import ControlFact
+from streams.facts.secrets import SecretsFact
 from streams.health import HealthServer
 from streams.holding import Surroundings
 from streams.intake.base import Intake
@@ -38,7 +39,7 @@ class AdmissionService:
         self._kafka = kafka
         self._declared = declared
         self._intake = intake
-        self._watch = ProgressWatch(settings.stall_seconds)
+        self._watch: ProgressWatch[int] = ProgressWatch(settings.stall_seconds)
         self._world: WorldView | None = None
         self._owners: Owners | None = None
         self._starting = True
@@ -75,6 +76,7 @@ class AdmissionService:
             facts = (
                 CancelsFact(self._kafka, catalogue),
                 ControlFact(self._kafka, catalogue, self._declared.configs, self.metrics),
+                SecretsFact(settings.signing_keys, self._declared.tenants, settings.refresh_seconds),
             )
             world = self._world = await stack.enter_async_context(WorldView(self._declared, cluster, facts))
             await world.refresh()

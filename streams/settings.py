@@ -1,5 +1,6 @@
 """Settings of the admission service. Limits of what may enter are admission's; the broker is KafkaSettings'."""
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -55,7 +56,12 @@ class AdmissionServiceSettings(BaseSettings):
         default=60.0, description="Lag without progress for so long, and without a named wait, is not alive."
     )
     refresh_seconds: Annotated[float, Field(gt=0, le=600)] = Field(
-        default=5.0, description="Topics, lag and the ages of views are looked at this often."
+        default=5.0, description="Topics, lag, the ages of views and signing keys are looked at this often."
+    )
+    signing_keys: Path | None = Field(
+        default=None,
+        description="A folder with a file <tenant>/<key id> for each secret by which tenants sign; read again when "
+        "they change.",
     )
     health_host: str = Field(default="127.0.0.1", description="0.0.0.0 in a pod.")
     health_port: Annotated[int, Field(ge=0, le=65535)] = Field(default=8081, description="0 takes a free port.")

@@ -31,9 +31,10 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         ) from error
 
 
-def deployment() -> tuple[KafkaSettings, Catalogue]:
-    """The cluster and the catalogue of this environment."""
+def deployment(*, with_tenants: bool = False) -> tuple[KafkaSettings, Catalogue]:
+    """The cluster and the catalogue of this environment; `with_tenants` reads which of them have topics, too."""
     try:
-        return KafkaSettings.load(), DeploymentSettings().catalogue()
+        declared = DeploymentSettings()
+        return KafkaSettings.load(), declared.catalogue(declared.load_tenants() if with_tenants else None)
     except (CatalogueError, StreamError) as error:
         raise CommandError(str(error)) from error

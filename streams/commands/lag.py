@@ -15,7 +15,7 @@ from streams.kafka.settings import KafkaSettings
 
 
 def lag(as_json: Annotated[bool, typer.Option("--json", help="{group: {topic: lag}}.")] = False) -> None:
-    """Show the lag of admission and of every pool."""
+    """Show the lag of admission, of every pool, and of the gate where tenants have topics of their own."""
     found = run(_read())
     if as_json:
         Console().print_json(json.dumps(found))
@@ -28,7 +28,7 @@ def lag(as_json: Annotated[bool, typer.Option("--json", help="{group: {topic: la
 
 
 async def _read() -> dict[str, dict[str, int]]:
-    kafka, catalogue = deployment()
+    kafka, catalogue = deployment(with_tenants=True)
     return await all_lags(kafka, catalogue)
 
 
@@ -37,4 +37,6 @@ async def all_lags(kafka: KafkaSettings, catalogue: Catalogue) -> dict[str, dict
     groups = {catalogue.admission_group: [catalogue.requests]} | {
         catalogue.gpu_group(pool): [catalogue.work(pool, lane) for lane in LANES] for pool in catalogue.pools
     }
+    if catalogue.own_topics:
+        groups[catalogue.gate_group] = [catalogue.tenant_requests(tenant) for tenant in catalogue.own_topics]
     return {group: await group_lag(kafka, group, topics) for group, topics in groups.items()}

@@ -14,9 +14,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from schemas.codec import decode_object
-from schemas.errors import CommandError, Undecodable
+from schemas.errors import CatalogueError, CommandError, Undecodable
 from schemas.request import GenerationRequest, Lane, first_problem
 from schemas.result import GenerationResult, Succeeded
+from schemas.signature import SigningKey, read_key
 from streams.artifacts import save
 from streams.client import PromptClient
 from streams.commands.common import deployment, run
@@ -41,6 +42,13 @@ def submit(
     lines: Annotated[
         str | None, typer.Option("--json-lines", help="A file of requests, one JSON a line; - reads stdin.")
     ] = None,
+    sign: Annotated[
+        Path | None,
+        typer.Option(envvar="KILN_SUBMIT_SIGN", help="A file with the tenant's secret, named after its key id."),
+    ] = None,
+    own_topic: Annotated[
+        bool, typer.Option(envvar="KILN_SUBMIT_OWN_TOPIC", help="Write to the tenant's own requests topic.")
+    ] = False,
     wait: Annotated[bool, typer.Option(help="Wait until every request has ended.")] = False,
     folder: Annotated[Path | None, typer.Option("--save", help="Wait, and save the pictures here.")] = None,
     timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait at most.")] = 300.0,
@@ -60,7 +68,8 @@ def submit(
         requests = [_checked(body, "the request")]
     if folder is not None:
         _prepare(folder)
-    run(_submit(requests, wait=wait or folder is not None, folder=folder, timeout=timeout))
+    signing = None if sign is None else _key(sign)
+    run(_submit(requests, signing, own_topic, wait=wait or folder is not None, folder=folder, timeout=timeout))
 
 
 def _read(path: str) -> bytes:
@@ -68,6 +77,13 @@ def _read(path: str) -> bytes:
         return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
         raise CommandError(f"{path} cannot be read: {error}") from error
+
+
+def _key(path: Path) -> SigningKey:
+    try:
+        return read_key(path)
+    except CatalogueError as error:
+        raise CommandError(str(error)) from error
 
 
 def _from_now(seconds: float) -> str:
@@ -113,11 +129,19 @@ def _checked(body: dict[str, Any], where: str) -> GenerationRequest:
         raise CommandError(f"{where}: {first_problem(error)[1]}") from error
 
 
-async def _submit(requests: list[GenerationRequest], *, wait: bool, folder: Path | None, timeout: float) -> None:
+async def _submit(
+    requests: list[GenerationRequest],
+    signing: SigningKey | None,
+    own_topics: bool,
+    *,
+    wait: bool,
+    folder: Path | None,
+    timeout: float,
+) -> None:
     kafka, catalogue = deployment()
     console = Console()
     results: list[GenerationResult] = []
-    async with PromptClient(kafka, catalogue) as client:
+    async with PromptClient(kafka, catalogue, signing=signing, own_topics=own_topics) as client:
         await client.submit(requests)
         if not wait:
             for request in requests:

@@ -21,7 +21,7 @@ _out = Console()
 @app.command()
 def create(replication: Replication = None) -> None:
     """Create the topics that are missing, and return when every partition has a leader. Alters nothing."""
-    kafka, catalogue = deployment()
+    kafka, catalogue = deployment(with_tenants=True)
     created = run(create_topics(kafka, catalogue, replication=replication))
     for name in created:
         _out.print(f"created {name}", highlight=False, soft_wrap=True)
@@ -32,7 +32,7 @@ def create(replication: Replication = None) -> None:
 @app.command()
 def check(replication: Replication = None) -> None:
     """Say in one sentence each how the cluster differs from the catalogue. Exits 1 where it does."""
-    kafka, catalogue = deployment()
+    kafka, catalogue = deployment(with_tenants=True)
     if found := run(check_topics(kafka, catalogue, replication=replication)):
         raise CommandError("\n".join(found))
     _out.print("Every topic is as the catalogue says.")

@@ -59,3 +59,11 @@ def test_ids_are_named_after_their_input_partition() -> None:  # case AIO-10
 def test_settings_out_of_bounds_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         catalogue(**settings)
+
+
+def test_a_tenant_with_a_topic_of_its_own_has_one_by_its_name() -> None:
+    house = Catalogue(TopicSettings(tenant_topic_partitions=3), Pools(pools={"a": POOL}), ["atelier"])
+    (own,) = [spec for spec in house.specs() if spec.name == "kiln.requests.atelier"]
+    assert own.partitions == 3
+    assert own.config["message.timestamp.type"] == "LogAppendTime"
+    assert int(own.config["max.message.bytes"]) < 1 << 20  # with the gate's header it must go into requests

@@ -4,7 +4,7 @@ from streams.progress import ProgressWatch
 
 
 def test_lag_without_progress_is_not_alive() -> None:  # cases AIO-04, FST-07
-    watch = ProgressWatch(60)
+    watch: ProgressWatch[int] = ProgressWatch(60)
     watch.look(3, 17, lag=2, waiting_for=None, now=0)
     watch.look(3, 17, lag=2, waiting_for=None, now=59)
     assert watch.stalled(60) is None
@@ -12,7 +12,7 @@ def test_lag_without_progress_is_not_alive() -> None:  # cases AIO-04, FST-07
 
 
 def test_progress_no_lag_and_a_named_wait_are_alive() -> None:  # case FST-08
-    watch = ProgressWatch(60)
+    watch: ProgressWatch[int] = ProgressWatch(60)
     for partition, (offset, lag, waiting_for) in enumerate(
         [(18, 2, None), (17, 0, None), (17, 2, "the topic is missing")]
     ):
@@ -24,14 +24,14 @@ def test_progress_no_lag_and_a_named_wait_are_alive() -> None:  # case FST-08
 
 def test_nobody_is_stalled_because_nobody_looks() -> None:
     """A broker that does not answer, or a long refresh: what had no lag when last seen is not known to have any."""
-    watch = ProgressWatch(60)
+    watch: ProgressWatch[int] = ProgressWatch(60)
     watch.look(0, 17, lag=0, waiting_for=None, now=0)
     watch.look(1, 17, lag=2, waiting_for="its lease is not open yet", now=0)
     assert watch.stalled(1000) is None
 
 
 def test_a_partition_that_left_is_another_processs_affair() -> None:
-    watch = ProgressWatch(60)
+    watch: ProgressWatch[int] = ProgressWatch(60)
     watch.look(0, 17, lag=2, waiting_for=None, now=0)
     watch.keep({1})
     assert watch.stalled(1000) is None

@@ -151,3 +151,16 @@ def test_a_lock_that_is_none_is_a_sentence(kiln: Kiln, tmp_path: Path) -> None:
 
 def test_what_looks_like_markup_is_printed_as_it_is(kiln: Kiln) -> None:
     assert "'[/b]'" in kiln("configs", "show", "[/b]").lines[0]
+
+
+def test_a_signing_key_that_cannot_be_read_is_said_before_anything_is_sent(kiln: Kiln, tmp_path: Path) -> None:
+    code, lines = kiln("submit", "a kiln", "--sign", str(tmp_path / "2030-01"))
+    assert code == 1
+    assert "cannot be read: No such file or directory" in lines[0]
+
+
+def test_a_gate_without_a_topic_to_read_says_so(kiln: Kiln) -> None:
+    assert kiln("gate") == (
+        1,
+        ["kiln: no tenant has a topic of its own; give one `topic: true` in tenants.yaml"],
+    )
