@@ -15,6 +15,7 @@ from aiokafka.errors import KafkaError
 from gpu_consumer.engine.protocol import Peak
 from gpu_consumer.memory import quantile_of
 from schemas.codec import encode
+from schemas.demand import DEMAND_PREFIX
 from schemas.errors import Undecodable
 from schemas.observation import Observation, decode_observation
 from streams.kafka.clients import idempotent_producer, stop_client
@@ -113,7 +114,7 @@ class Observations:
         return tuple(Peak(kind, bucket, bytes_) for (kind, bucket), bytes_ in most.items())
 
     def _fold(self, record: Record) -> None:
-        if record.value is None:
+        if record.value is None or (record.key or b"").startswith(DEMAND_PREFIX):
             return
         try:
             observation = decode_observation(record.value)

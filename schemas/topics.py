@@ -12,6 +12,7 @@ from schemas.request import LANES
 
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
+_OBSERVATIONS_SEGMENT_MS = 600_000  # its keys are written every few seconds, and every process reads it at its start
 REQUEST_BYTES_MAX = 1 << 20
 GATE_BYTES_MAX = 4096  # what the gate adds to a request that it passes on, with the batch around it
 RECORD_BYTES_MAX = 4 << 20  # a decision carries the whole work item, and that the whole prompt
@@ -128,7 +129,7 @@ class Catalogue:
             self.cancels, 1, _deleted(s.cancels_retention_ms) | {"cleanup.policy": "compact,delete"} | appended
         )
         yield TopicSpec(self.control, 1, _COMPACTED | appended)
-        yield TopicSpec(self.observations, 1, _COMPACTED)
+        yield TopicSpec(self.observations, 1, _COMPACTED | {"segment.ms": str(_OBSERVATIONS_SEGMENT_MS)})
         for tenant in self.own_topics:
             most = REQUEST_BYTES_MAX - GATE_BYTES_MAX
             config = _deleted(s.requests_retention_ms, most) | appended

@@ -13,6 +13,7 @@ from admission.verdict import DeadLetter, Decided, Repeat, SendHome, TakeBack
 from admission.world import World
 from schemas.cancel import Cancel
 from schemas.codec import encode, sha256_hex
+from schemas.config import GenerationConfig
 from schemas.dead_letter import dead_letter_headers
 from schemas.decision import Decision
 from schemas.names import request_name
@@ -40,6 +41,8 @@ class Batch:
 
     transaction: Transaction
     accepted: list[Decision] = field(default_factory=list)
+    taken: list[tuple[GenerationConfig, float]] = field(default_factory=list)  # by what, and the GPU-seconds of each
+    degraded: Counter[str] = field(default_factory=Counter)  # by what was asked for
     decided: Counter[tuple[str, str]] = field(default_factory=Counter)
     dead: Counter[str] = field(default_factory=Counter)
     sent_home: int = 0
@@ -52,6 +55,8 @@ class Batch:
             metrics.count("decisions_total", number, verdict=verdict, code=code)
         for reason, number in self.dead.items():
             metrics.count("dead_letters_total", number, reason=reason)
+        for config, number in self.degraded.items():
+            metrics.count("degraded_total", number, config=config)
         metrics.count("sent_home_total", self.sent_home)
         metrics.count("repeats_total", self.repeats)
         for outcome, number in self.taken_back.items():
@@ -73,7 +78,7 @@ def build_batch(
     for arrival in arrivals:
         verdict = _unreadable(arrival, state, now_ms) or decide(arrival, state, world, now_ms)
         match verdict:
-            case Decided(decision=decision, result=result):
+            case Decided(decision=decision, result=result, config=config, degraded_from=degraded_from):
                 outputs.append(
                     Output(
                         world.catalogue.decisions,
@@ -88,6 +93,10 @@ def build_batch(
                     outputs.append(Output(world.catalogue.results, arrival.partition, key, encode(result)))
                 if decision.work is not None:
                     batch.accepted.append(decision)
+                if config is not None:
+                    batch.taken.append((config, decision.price_gpu_seconds))
+                if degraded_from is not None:
+                    batch.degraded[degraded_from] += 1
                 batch.decided[decision.verdict, decision.code or ""] += 1
             case SendHome(partition=home):
                 outputs.append(sent_home(arrival, home, world.catalogue))

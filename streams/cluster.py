@@ -1,9 +1,10 @@
 """The few things an owner asks a cluster beside reading logs and writing transactions."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Self
 
 from aiokafka import TopicPartition
+from aiokafka.errors import for_code
 
 from schemas.topics import Catalogue
 from streams.kafka.clients import admin_client, group_consumer, stop_client
@@ -50,6 +51,16 @@ class Cluster:
         at = TopicPartition(topic, partition)
         end: int = (await self._offsets.end_offsets([at]))[at]
         return end
+
+    async def members(self, groups: Sequence[str]) -> Mapping[str, int]:
+        """How many members each group has now. A group that nobody ever joined has none."""
+        found = {}
+        for response in await self._admin.describe_consumer_groups(list(groups)):
+            for code, group, _, _, _, members, *_ in response.groups:
+                if code:
+                    raise for_code(code)(group)
+                found[group] = len(members)
+        return found
 
     async def partition_counts(self) -> Mapping[str, int]:
         """Every topic and how many partitions it has. Asks for all: naming a missing topic could create it."""

@@ -16,6 +16,7 @@ from admission.state import State
 from admission.world import World
 from streams.batch import Batch, build_batch, progress
 from streams.cluster import Cluster
+from streams.demand import Teller
 from streams.emission import Emission
 from streams.inbox import Inbox, batch_length
 from streams.kafka.errors import LogTruncated
@@ -25,6 +26,7 @@ from streams.metrics import AdmissionMetrics
 from streams.requests import RequestsReader
 from streams.results import Result, ResultsReader
 from streams.settings import AdmissionServiceSettings
+from streams.telling import Telling
 from streams.world import WorldView
 
 _WORLD_POLL_SECONDS = 0.1
@@ -41,6 +43,7 @@ class Surroundings:
     world: WorldView
     cluster: Cluster
     emission: Emission
+    telling: Telling
     metrics: AdmissionMetrics
     is_live_member: Callable[[], Awaitable[bool]]
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
@@ -58,6 +61,7 @@ class Holding:
         requests: RequestsReader,
         results: ResultsReader,
         inbox: Inbox,
+        teller: Teller,
         stopping: asyncio.Event,
         moved: Callable[[int], None],
     ) -> None:
@@ -67,6 +71,7 @@ class Holding:
         self._requests = requests
         self._results = results
         self._inbox = inbox
+        self._teller = teller
         self._stopping = stopping
         self._moved = moved
         self._partition = state.partition
@@ -158,8 +163,11 @@ class Holding:
         built: list[Batch] = []
 
         def decide_all() -> Transaction:
-            built.append(build_batch(arrivals, results, self._state, world, self._around.now_ms()))
-            return built[0].transaction
+            batch = build_batch(arrivals, results, self._state, world, self._around.now_ms())
+            for config, gpu_seconds in batch.taken:
+                self._teller.accepted(config, gpu_seconds, time.monotonic())
+            built.append(batch)
+            return batch.transaction
 
         await self._lease.transact(decide_all)
         (batch,) = built

@@ -15,6 +15,13 @@ METRICS: tuple[Metric, ...] = (
         "Requests decided, by verdict and rejection code (empty where accepted).",
         ("verdict", "code"),
     ),
+    Metric(
+        "kiln_admission_degraded_total",
+        "counter",
+        "requests",
+        "Accepted with a cheaper config than the one asked for, `name@version`.",
+        ("config",),
+    ),
     Metric("kiln_admission_repeats_total", "counter", "records", "Repeats of a decided request: silent and free."),
     Metric(
         "kiln_admission_dead_letters_total", "counter", "records", "Records dead-lettered, by reason.", ("reason",)
@@ -63,6 +70,21 @@ METRICS: tuple[Metric, ...] = (
         "gauge",
         "channels",
         "Channels of control that lead to a version that is not there: their files' stand.",
+    ),
+    Metric(
+        "kiln_admission_waiting_gpu_seconds",
+        "gauge",
+        "seconds",
+        "GPU-seconds accepted and not finished, as all partitions told.",
+        ("pool", "lane"),
+    ),
+    Metric("kiln_admission_pool_consumers", "gauge", "consumers", "Members of the pool's group.", ("pool",)),
+    Metric("kiln_admission_demand_age_seconds", "gauge", "seconds", "Since the partition told that told longest ago."),
+    Metric(
+        "kiln_admission_demands_missing",
+        "gauge",
+        "partitions",
+        "Partitions whose demand is not there, or too old to be counted.",
     ),
     Metric("kiln_admission_view_age_seconds", "gauge", "seconds", "Since a view was last seen current.", ("view",)),
 )  # fmt: skip

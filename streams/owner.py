@@ -89,7 +89,9 @@ class Owner:
             requests = RequestsReader(around.kafka, catalogue.requests, self.partition)
             await stack.enter_async_context(requests)
             self.problem, self.next = None, state.next
-            holding = Holding(around, lease, state, requests, results, self.inbox, self._stopping, self._moved)
+            teller = around.telling.begin(state)
+            stack.callback(around.telling.end, teller)
+            holding = Holding(around, lease, state, requests, results, self.inbox, teller, self._stopping, self._moved)
             await holding.serve()
 
     async def _open(self, lease: Lease) -> State:

@@ -15,6 +15,7 @@ from streams.errors import IntakeFailed
 from streams.facts.cancels import CancelsFact
 from streams.facts.control import ControlFact
 from streams.facts.secrets import SecretsFact
+from streams.facts.waits import WaitsFact
 from streams.health import HealthServer
 from streams.holding import Surroundings
 from streams.intake.base import Intake
@@ -23,6 +24,7 @@ from streams.metrics import AdmissionMetrics
 from streams.owners import Owners
 from streams.progress import ProgressWatch
 from streams.settings import AdmissionServiceSettings
+from streams.telling import Telling
 from streams.world import WorldView
 
 log = logging.getLogger(__name__)
@@ -77,6 +79,7 @@ class AdmissionService:
                 CancelsFact(self._kafka, catalogue),
                 ControlFact(self._kafka, catalogue, self._declared.configs, self.metrics),
                 SecretsFact(settings.signing_keys, self._declared.tenants, settings.refresh_seconds),
+                waits := WaitsFact(self._kafka, catalogue, cluster, settings, self.metrics),
             )
             world = self._world = await stack.enter_async_context(WorldView(self._declared, cluster, facts))
             await world.refresh()
@@ -88,6 +91,8 @@ class AdmissionService:
                 backoff_seconds_max=settings.emission_backoff_seconds_max,
             )
             stack.push_async_callback(emission.close)
+            telling = Telling(self._kafka, catalogue.observations, settings, waits.rates_before)
+            await stack.enter_async_context(telling)
             owners = self._owners = Owners(
                 Surroundings(
                     settings=settings,
@@ -96,6 +101,7 @@ class AdmissionService:
                     world=world,
                     cluster=cluster,
                     emission=emission,
+                    telling=telling,
                     metrics=self.metrics,
                     is_live_member=self._intake.is_live_member,
                 )

@@ -63,6 +63,21 @@ class AdmissionServiceSettings(BaseSettings):
         description="A folder with a file <tenant>/<key id> for each secret by which tenants sign; read again when "
         "they change.",
     )
+    demand_seconds: Annotated[float, Field(gt=0, le=60)] = Field(
+        default=2.0, description="What waits in a partition is told to the others this often, if it has changed."
+    )
+    demand_seconds_max: Annotated[float, Field(gt=0, le=3600)] = Field(
+        default=60.0,
+        description="What was told longer ago is not believed, and not counted. An idle partition says so four times "
+        "within it.",
+    )
+    demand_mean_seconds: Annotated[float, Field(gt=0, le=86_400)] = Field(
+        default=300.0, description="The GPU-seconds that come a second are a mean over about so long."
+    )
+    demand_units_max: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        default=64,
+        description="Configurations whose rates a partition tells, some 110 bytes each; of the others one sum a model.",
+    )
     health_host: str = Field(default="127.0.0.1", description="0.0.0.0 in a pod.")
     health_port: Annotated[int, Field(ge=0, le=65535)] = Field(default=8081, description="0 takes a free port.")
     accept_loss: bool = Field(
@@ -76,4 +91,6 @@ class AdmissionServiceSettings(BaseSettings):
             raise ValueError("reopen_backoff_seconds_min is above reopen_backoff_seconds_max; lower it")
         if self.revoke_grace_seconds >= self.stop_grace_seconds:
             raise ValueError("revoke_grace_seconds must be below stop_grace_seconds, which covers it")
+        if self.demand_seconds_max < 8 * self.demand_seconds:
+            raise ValueError("demand_seconds_max is below 8 x demand_seconds, raise it; some may be lost")
         return self

@@ -114,7 +114,7 @@ def topics_missing(catalogue: Catalogue, counts: Mapping[str, int]) -> str | Non
     """The first topic without which no decision may be made, as a sentence."""
     homes = (catalogue.requests, catalogue.decisions, catalogue.tenants, catalogue.results)
     work = {catalogue.work(name, lane): pool.partitions for name, pool in catalogue.pools.items() for lane in LANES}
-    for topic in (*homes, catalogue.dead_letters, catalogue.cancels, catalogue.control, *work):
+    for topic in (*homes, catalogue.dead_letters, catalogue.cancels, catalogue.control, catalogue.observations, *work):
         if topic not in counts:
             return f"the topic {topic} is missing; run `kiln topics create`"
     for topic, declared in work.items():

@@ -98,6 +98,13 @@ class FakeEmission:
     async def emit(self, decisions: Any, *, partition: int) -> None: ...
 
 
+class FakeTelling:
+    def begin(self, state: State) -> State:
+        return state
+
+    def end(self, teller: State) -> None: ...
+
+
 def around(script: Script, **settings: Any) -> Surroundings:
     async def is_live_member() -> bool:
         script.log.append("member?")
@@ -111,6 +118,7 @@ def around(script: Script, **settings: Any) -> Surroundings:
         world=cast(Any, None),
         cluster=cast(Any, FakeCluster(script)),
         emission=cast(Any, FakeEmission()),
+        telling=cast(Any, FakeTelling()),
         metrics=AdmissionMetrics(),
         is_live_member=is_live_member,
     )

@@ -1,0 +1,150 @@
+"""What waits for each pool and who serves it: what every partition tells of its work, and the pools' groups.
+
+All of it is best effort. A partition that has told nothing for too long is not counted: who knows what it has by now.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Self
+
+from aiokafka.errors import KafkaError
+
+from admission.wait import Wait
+from admission.world import World
+from schemas.demand import DEMAND_PREFIX, Demand, decode_demand
+from schemas.errors import Undecodable
+from schemas.topics import Catalogue
+from streams.cluster import Cluster
+from streams.demand import Rates, waits_of
+from streams.kafka.log import Record
+from streams.kafka.settings import KafkaSettings
+from streams.kafka.view import CompactedView
+from streams.metrics import AdmissionMetrics
+from streams.settings import AdmissionServiceSettings
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    demand: Demand
+    at: float  # of the monotonic clock
+
+    def age_seconds(self, wall: float, now: float) -> float:
+        """By its own date, and at least since it came: a teller whose clock runs ahead is not believed for longer."""
+        return max(wall - self.demand.at.timestamp(), now - self.at)
+
+
+class WaitsFact:
+    name = "waits"
+
+    def __init__(
+        self,
+        kafka: KafkaSettings,
+        catalogue: Catalogue,
+        cluster: Cluster,
+        settings: AdmissionServiceSettings,
+        metrics: AdmissionMetrics,
+    ) -> None:
+        self._catalogue = catalogue
+        self._cluster = cluster
+        self._settings = settings
+        self._metrics = metrics
+        self._view = CompactedView(kafka, catalogue.observations, self.fold)
+        self._heard: dict[int, _Heard] = {}
+        self._gpus: dict[str, tuple[int, float]] = {}  # pool -> consumers, and when that was seen
+        self._waits: Mapping[str, Wait] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        await self._view.start()
+        for work, name in ((self._sum_up(), "waits"), (self._look_at_groups(), "capacity")):
+            self._tasks.add(asyncio.create_task(work, name=name))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.wait(self._tasks)
+        await self._view.stop()
+
+    @property
+    def problem(self) -> str | None:
+        return None if self._view.ready else "observations are not read to their end yet"
+
+    @property
+    def failure(self) -> Exception | None:
+        ended = (task.exception() for task in self._tasks if task.done() and not task.cancelled())
+        return self._view.failure or next((error for error in ended if isinstance(error, Exception)), None)
+
+    @property
+    def age_seconds(self) -> float:
+        return self._view.age_seconds
+
+    @property
+    def looked(self) -> bool:
+        """Whether every pool's consumers were counted once."""
+        return self._gpus.keys() == self._catalogue.pools.keys()
+
+    def into(self, world: World) -> World:
+        return replace(world, waits=self._waits)
+
+    def fold(self, record: Record) -> None:
+        """Other observations stand in the same topic, and what we do not understand changes nothing."""
+        if not (record.key or b"").startswith(DEMAND_PREFIX) or record.value is None:
+            return
+        try:
+            demand = decode_demand(record.value)
+        except Undecodable as error:
+            _LOG.info("a demand at offset %d is passed over: %s", record.offset, error)
+            return
+        if demand.key == record.key and demand.partition < self._catalogue.requests_partitions:
+            self._heard[demand.partition] = _Heard(demand, time.monotonic())
+
+    def demands(self) -> dict[int, Demand]:
+        """What is believed now, by partition."""
+        wall, now, most = time.time(), time.monotonic(), self._settings.demand_seconds_max
+        return {at: each.demand for at, each in self._heard.items() if each.age_seconds(wall, now) <= most}
+
+    def rates_before(self, partition: int) -> tuple[Rates, float] | None:
+        """What was told last of a partition's rates, and how many seconds ago. They fade by themselves."""
+        heard = self._heard.get(partition)
+        return None if heard is None else (heard.demand.rates, heard.age_seconds(time.time(), time.monotonic()))
+
+    async def _sum_up(self) -> None:
+        while True:
+            demands = self.demands()
+            now, most = time.monotonic(), self._settings.demand_seconds_max
+            gpus = {pool: number for pool, (number, at) in self._gpus.items() if now - at <= most}
+            self._waits = waits_of(demands.values(), self._catalogue.pools, gpus)
+            self._expose(len(demands))
+            await asyncio.sleep(self._settings.demand_seconds / 2)
+
+    async def _look_at_groups(self) -> None:
+        groups = {self._catalogue.gpu_group(pool): pool for pool in self._catalogue.pools}
+        trouble = False
+        while True:
+            try:
+                members = await self._cluster.members(list(groups))
+            except (KafkaError, OSError, TimeoutError) as error:
+                if not trouble:
+                    _LOG.warning("the consumers of the pools cannot be counted for now: %r", error)
+                trouble = True
+            else:
+                trouble, now = False, time.monotonic()
+                self._gpus = {groups[group]: (number, now) for group, number in members.items()}
+            await asyncio.sleep(self._settings.refresh_seconds)
+
+    def _expose(self, believed: int) -> None:
+        wall, now = time.time(), time.monotonic()
+        ages = [each.age_seconds(wall, now) for each in self._heard.values()]
+        self._metrics.set("demand_age_seconds", max(ages, default=0.0))
+        self._metrics.set("demands_missing", self._catalogue.requests_partitions - believed)
+        for pool, wait in self._waits.items():
+            for lane, seconds in wait.backlog.items():
+                self._metrics.set("waiting_gpu_seconds", seconds, pool=pool, lane=lane)
+            if wait.gpus is not None:
+                self._metrics.set("pool_consumers", wait.gpus, pool=pool)
