@@ -29,8 +29,8 @@ REJECTIONS: Mapping[RejectionCode, Code] = {
     "invalid_request": Code(
         "The body is not strict JSON although its name can be read (NaN, a key that stands twice, an integer of "
         "hundreds of digits, a lone surrogate); a field is unknown, missing, null or of another type; a text holds "
-        "U+0000; there is too much metadata; more images are asked for than allowed; the record's key is not the "
-        "tenant.",
+        "U+0000, or nothing that can be seen; there is too much metadata; more images are asked for than allowed; the "
+        "record's key is not the tenant.",
         "Correct the field that `field` names. Key records by their tenant, or send no key.",
         stages=("config", "decode", "limits"),
         limits=("metadata_entries_max", "metadata_key_bytes_max", "metadata_value_bytes_max", "images_max"),
@@ -49,10 +49,12 @@ REJECTIONS: Mapping[RejectionCode, Code] = {
         limits=("headers_max", "headers_bytes_max", "record_bytes_max"),
     ),
     "prompt_too_long": Code(
-        "A prompt has too many code points, or too many bytes in UTF-8. Characters that cannot be seen count, too.",
+        "A prompt has too many code points, or too many bytes in UTF-8; characters that cannot be seen count, too. Or, "
+        "where `prompt_tokens` says refuse, it has more tokens than its model reads.",
         "Shorten the prompt that `field` names.",
-        stages=("limits",),
+        stages=("limits", "tokens"),
         limits=(
+            "prompt_tokens",
             "prompt_code_points_max",
             "prompt_bytes_max",
             "negative_prompt_code_points_max",
@@ -60,7 +62,12 @@ REJECTIONS: Mapping[RejectionCode, Code] = {
         ),
     ),
     "invalid_dimensions": Code(
-        "A size, a number of frames or a duration does not suit the model.", "Ask for one that the config allows."
+        "The config draws larger pictures or longer videos than this deployment allows, or of sizes that its family "
+        "does not have; or all pictures of the request together are too many pixels.",
+        "Choose a smaller config, or ask for fewer images.",
+        stages=("dimensions",),
+        limits=("pixels_max", "family_pixels_factor_max", "frames_max", "video_seconds_max", "request_pixels_max"),
+        declared="`width`, `height`, `frames` and `frames_per_second` of the config",
     ),
     "invalid_seed": Code(
         "The seed is not an integer from 0 to 2^53 - 1, or the seed of the last picture would be above that.",
@@ -91,7 +98,14 @@ REJECTIONS: Mapping[RejectionCode, Code] = {
         stages=("config",),
         declared="`retired` of the config's version",
     ),
-    "policy_violation": Code("The prompt is against the content policy.", "Change the prompt."),
+    "policy_violation": Code(
+        "A content policy objects to the prompt or the negative prompt, or fails on it. The message names the policy "
+        "and a category, and quotes nothing.",
+        "Change the text that `field` names. Where the category is `unjudged`, tell the operators: the policy failed.",
+        stages=("policy",),
+        limits=("policy_on_failure",),
+        declared="the policies that KILN_ADMISSION_POLICY_PLUGINS names",
+    ),
     "paused": Code(
         "The tenant, the config, this version of it or its pool is paused; what was accepted before still runs.",
         "Send it again under a new request id after `retry_after_seconds`; where there is none, once it is resumed.",

@@ -10,15 +10,18 @@ from admission.signature import unproven
 from admission.stages.config import config
 from admission.stages.deadline import deadline
 from admission.stages.decode import Malformed, decode
+from admission.stages.dimensions import dimensions
 from admission.stages.dropped import dropped
 from admission.stages.limits import limits
 from admission.stages.memory import memory
 from admission.stages.overload import overload
 from admission.stages.paused import paused
+from admission.stages.policy import policy
 from admission.stages.quota import quota
 from admission.stages.recalled import recalled
 from admission.stages.route import route
 from admission.stages.tenant import tenant
+from admission.stages.tokens import tokens
 from admission.state import State
 from admission.verdict import DeadLetter, Decided, Repeat, SendHome, Verdict
 from admission.window import Name
@@ -34,6 +37,9 @@ STAGES: tuple[Callable[[Draft, State, World], Refusal | Cancellation | None], ..
     config,
     dropped,
     paused,
+    dimensions,
+    tokens,
+    policy,
     memory,
     overload,
     deadline,

@@ -1,6 +1,6 @@
 """Every limit of admission. The host reads them once; decisions get them with the world."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -37,6 +37,27 @@ class AdmissionLimits(BaseSettings):
     )
     images_max: Annotated[int, Field(ge=1, le=1024)] = Field(
         default=16, description="Pictures of one request, whatever its config allows."
+    )
+    prompt_tokens: Literal["report", "refuse"] = Field(
+        default="report",
+        description="A prompt that its model does not read to the end: drawn, and the result's warnings tell what was "
+        "left out; or refused, where the model's tokenizer is here.",
+    )
+    policy_on_failure: Literal["refuse", "pass"] = Field(
+        default="refuse", description="What becomes of a text on which a content policy fails."
+    )
+    pixels_max: Annotated[int, Field(ge=64 * 64, le=8192 * 8192)] = Field(
+        default=4096 * 4096, description="Of a picture or frame, whatever its config says."
+    )
+    family_pixels_factor_max: Annotated[float, Field(gt=0, le=1024, allow_inf_nan=False)] = Field(
+        default=16.0, description="The same, in multiples of the pixels that the config's family was made for."
+    )
+    frames_max: Annotated[int, Field(ge=1, le=1024)] = Field(default=256, description="Of a video.")
+    video_seconds_max: Annotated[float, Field(gt=0, le=1024, allow_inf_nan=False)] = Field(
+        default=60.0, description="How long a video plays."
+    )
+    request_pixels_max: Annotated[int, Field(ge=64 * 64, le=1 << 46)] = Field(
+        default=1 << 28, description="Of all pictures and frames of a request: 16 pictures of 4096 x 4096."
     )
     dedupe_window_seconds: Annotated[int, Field(ge=1, le=30 * _DAY_SECONDS)] = Field(
         default=3600, description="How long a request's name is remembered; a repeat within it is free."

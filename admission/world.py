@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from admission.policy import Policy
 from admission.settings import AdmissionLimits
+from admission.tokens import TokenCounter
 from admission.wait import Wait
 from schemas.catalogue import ConfigCatalogue
 from schemas.control import Pause, Placement, Subject
@@ -28,6 +30,8 @@ class World:
     waits: Mapping[str, Wait] = field(default_factory=dict)  # what waits for a pool; absent: nothing was told
     placements: Mapping[str, Placement] = field(default_factory=dict)  # where a pool's models go
     secrets: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict, repr=False)  # tenant -> key id -> secret
+    policies: Mapping[str, Policy] = field(default_factory=dict)  # by name, in the order in which they judge
+    tokens: Mapping[str, TokenCounter] = field(default_factory=dict)  # by the model's name; absent: not counted
 
     def __post_init__(self) -> None:
         topics, limits = self.catalogue.settings, self.limits

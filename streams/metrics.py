@@ -4,6 +4,7 @@ from streams.metric import Collectors, Metric
 
 # From one record (a cycle of 6 ms, measured) to a broker that answers after its own time-outs.
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_JUDGING = (0.00001, 0.0001, 0.001, 0.01, 0.1, 1.0)  # a list takes microseconds; what takes more holds up everybody
 _RECORDS = (1, 2, 5, 10, 25, 50, 100, 200, 500, 1000)
 
 PREFIX = "kiln_admission_"
@@ -85,6 +86,27 @@ METRICS: tuple[Metric, ...] = (
         "gauge",
         "partitions",
         "Partitions whose demand is not there, or too old to be counted.",
+    ),
+    Metric(
+        "kiln_admission_policy_seconds",
+        "histogram",
+        "seconds",
+        "A content policy's time for one text.",
+        ("policy",),
+        buckets=_JUDGING,
+    ),
+    Metric(
+        "kiln_admission_policy_answers_total",
+        "counter",
+        "texts",
+        "Texts that a content policy passed, refused, or failed on.",
+        ("policy", "answer"),
+    ),
+    Metric(
+        "kiln_admission_models_not_counted",
+        "gauge",
+        "models",
+        "Models whose tokenizer is not here, while prompts that are too long for their model are refused.",
     ),
     Metric("kiln_admission_view_age_seconds", "gauge", "seconds", "Since a view was last seen current.", ("view",)),
 )  # fmt: skip

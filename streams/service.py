@@ -14,6 +14,7 @@ from streams.emission import Emission
 from streams.errors import IntakeFailed
 from streams.facts.cancels import CancelsFact
 from streams.facts.control import ControlFact
+from streams.facts.policies import PoliciesFact
 from streams.facts.secrets import SecretsFact
 from streams.facts.waits import WaitsFact
 from streams.health import HealthServer
@@ -24,6 +25,7 @@ from streams.metrics import AdmissionMetrics
 from streams.owners import Owners
 from streams.progress import ProgressWatch
 from streams.settings import AdmissionServiceSettings
+from streams.tokenizers import not_counted
 from streams.telling import Telling
 from streams.world import WorldView
 
@@ -38,6 +40,8 @@ class AdmissionService:
     ) -> None:
         self.settings = settings
         self.metrics = AdmissionMetrics()
+        if declared.limits.prompt_tokens == "refuse":
+            self.metrics.set("models_not_counted", len(not_counted(declared.configs, declared.tokens)))
         self._kafka = kafka
         self._declared = declared
         self._intake = intake
@@ -77,6 +81,7 @@ class AdmissionService:
             cluster = await stack.enter_async_context(Cluster(self._kafka, catalogue))
             facts = (
                 CancelsFact(self._kafka, catalogue),
+                PoliciesFact(self._declared.policies, self.metrics, settings.policy_slow_seconds),
                 ControlFact(self._kafka, catalogue, self._declared.configs, self.metrics),
                 SecretsFact(settings.signing_keys, self._declared.tenants, settings.refresh_seconds),
                 waits := WaitsFact(self._kafka, catalogue, cluster, settings, self.metrics),

@@ -80,6 +80,14 @@ class AdmissionServiceSettings(BaseSettings):
     )
     health_host: str = Field(default="127.0.0.1", description="0.0.0.0 in a pod.")
     health_port: Annotated[int, Field(ge=0, le=65535)] = Field(default=8081, description="0 takes a free port.")
+    policy_slow_seconds: Annotated[float, Field(gt=0, le=60)] = Field(
+        default=0.05, description="A content policy that takes longer for a text is logged: every request waits for it."
+    )
+    tokenizers: Path = Field(
+        default=Path(".kiln/models"),
+        description="A folder a model with its tokenizers, as the GPU consumers have it; weights are not read. Read at "
+        "the start, where KILN_ADMISSION_PROMPT_TOKENS is refuse.",
+    )
     accept_loss: bool = Field(
         default=False,
         description="Start although the log lost what an opening needs. Requests may be decided twice or never.",

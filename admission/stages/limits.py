@@ -9,6 +9,7 @@ from admission.arrival import Arrival
 from admission.draft import Draft, Refusal, StageResult
 from admission.settings import AdmissionLimits
 from admission.state import State
+from admission.text import visible
 from admission.world import World
 from schemas.request import SCHEMA_VERSION, SEED_MAX, GenerationRequest, first_problem
 
@@ -118,6 +119,8 @@ def _prompt(field: str, text: str, code_points_max: int, bytes_max: int) -> Stag
     size = len(text.encode())
     if size > bytes_max:
         return Refusal("prompt_too_long", f"{field} has {size} bytes in UTF-8; send at most {bytes_max}", field)
+    if text and not visible(text):
+        return Refusal("invalid_request", f"{field} has nothing that can be seen; write what is meant", field)
     return None
 
 

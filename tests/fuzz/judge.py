@@ -10,8 +10,11 @@ from typing import get_args
 from admission.arrival import Arrival
 from admission.decide import decide
 from admission.state import State
+from admission.terms import parse_terms
+from admission.tokens import Encoder, TokenCounter
 from admission.verdict import DeadLetter, Decided, Repeat, SendHome, TakeBack, Verdict
 from admission.world import World
+from schemas.catalogue import ConfigCatalogue
 from schemas.codec import canonical, decode_object
 from schemas.control import Pause, Subject
 from schemas.decision import Decision, RejectionCode
@@ -24,8 +27,9 @@ from schemas.topics import RECORD_BYTES_MAX, REQUEST_BYTES_MAX
 from schemas.work import decode_work
 from streams.batch import build_batch
 from streams.kafka.lease import Output
+from streams.policies.listed import ListedPolicy
 from tests.fuzz.samples import CANCELLED_ID, QUIET, Sample
-from tests.unit.admission.scene import BIRTH, HOME, NOW_MS, TENANT, arrival, failed, make_world, request
+from tests.unit.admission.scene import BIRTH, HOME, NOW_MS, TENANT, arrival, config_file, failed, make_world, request
 
 _REPEATED = 8  # so many-th records come again at once
 _FRAMES = 300
@@ -42,12 +46,16 @@ def fuzz_world() -> World:
         tenants=Tenants(tenants={TENANT: Quota(per_second=0.02, burst=5), QUIET: Quota(per_second=1000, burst=1000)}),
         cancelled={request_name(TENANT, CANCELLED_ID): 2**62},
         dedupe_window_seconds=60,
+        prompt_tokens="refuse",
         default_deadline_seconds=30,
         deadline_seconds_max=60,
         outstanding_slack_seconds=30,
     )
     return replace(
         world,
+        configs=ConfigCatalogue([*world.configs.files.values(), config_file("wide", width=8192, height=8192)]),
+        policies={"list": ListedPolicy(parse_terms("[gore]\nblood bath\nknife*", terms_max=9, words_max=9))},
+        tokens={"tiny": TokenCounter((Encoder(count=lambda text: len(text.encode()) // 4 + 2, read=77, marks=2),))},
         paused={Subject("config", "many@1"): Pause()},
         dropped={Subject("config", "many@2"): Dropped(2**62)},
     )

@@ -40,6 +40,9 @@ SEEDS = (
     _sample(config={"name": "huge"}),
     _sample(config={"name": "stray"}),
     _sample(config={"name": "slow"}, deadline="2027-01-15T08:30:00Z"),
+    _sample(config={"name": "wide"}),
+    _sample(prompt="a b\u0142o\u200bod  BATH"),
+    _sample(negative_prompt="knives, кnifes"),
     _sample(tenant="nobody-11"),  # unknown, and of the same partition
     _sample(tenant=QUIET, prompt="кот 🏺 é e\u0301 \u200d"),
     _sample(request_id=CANCELLED_ID),

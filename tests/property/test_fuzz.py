@@ -48,7 +48,7 @@ PLANTED = {
     "what is no JSON is read": ("schemas.codec._decoder", json.JSONDecoder()),
     "any depth is read": ("schemas.codec.too_deep", lambda *_: False),
     "all is quoted": ("admission.draft._clipped", lambda text, length: text),
-    "any key and headers": ("admission.stages.limits._record", nothing),
+    "any key and headers": ("admission.stages.limits.envelope", nothing),
     "no name is remembered": ("admission.window.Window.add", nothing),
     "a stage trips": ("admission.stages.config.Refusal", None),
 }

@@ -5,9 +5,9 @@ from typing import Any
 
 from gpu_consumer.models.families.base import Family, decode_pictures
 from schemas.config import GenerationConfig
+from schemas.families import FAMILY_LIMITS
 
-# The stock pipeline's own, and what the model was trained with; T5's tokenizer says 512.
-T5_TOKENS_MAX = 256
+T5_TOKENS_MAX = FAMILY_LIMITS["sd3"].tokens_max["tokenizer_3"]
 
 
 def _encode(pipe: Any, prompts: Sequence[str], negatives: Sequence[str], guided: bool) -> dict[str, Any]:

@@ -1,0 +1,48 @@
+"""Is what it asks for of a size that this deployment draws? Sizes and lengths are the config's, the count its own."""
+
+from admission.draft import Draft, Refusal, StageResult
+from admission.settings import AdmissionLimits
+from admission.state import State
+from admission.world import World
+from schemas.config import GenerationConfig
+from schemas.families import FAMILY_LIMITS
+
+
+def dimensions(draft: Draft, state: State, world: World) -> StageResult:
+    """The operators' limits stand above every config, one that came through control included."""
+    del state
+    config, limits = draft.config, world.limits
+    problem = _picture(config, limits) or _video(config, limits)
+    if problem is not None:
+        return Refusal("invalid_dimensions", f"config {config.label} {problem}; choose another config", "config")
+    images, each = draft.request.images, config.width * config.height * config.frames
+    if images * each > limits.request_pixels_max:
+        fit = limits.request_pixels_max // each
+        cure = f"ask for at most {fit}" if fit else "choose a smaller config"
+        return Refusal(
+            "invalid_dimensions",
+            f"{images} images of config {config.label} are {images * each} pixels, of {limits.request_pixels_max} that "
+            f"a request may have; {cure}",
+            "images" if fit else "config",
+        )
+    return None
+
+
+def _picture(config: GenerationConfig, limits: AdmissionLimits) -> str | None:
+    family, pixels = FAMILY_LIMITS[config.family], config.width * config.height
+    size = f"draws {config.width} x {config.height} pixels"
+    if config.width % family.multiple_of or config.height % family.multiple_of:
+        return f"{size}, which are no multiples of {family.multiple_of}"
+    most = min(limits.pixels_max, int(limits.family_pixels_factor_max * family.pixels))
+    if pixels > most:
+        return f"{size}, {pixels} in all, and {most} are allowed of the family {config.family}"
+    return None
+
+
+def _video(config: GenerationConfig, limits: AdmissionLimits) -> str | None:
+    if config.frames > limits.frames_max:
+        return f"makes {config.frames} frames, and {limits.frames_max} are allowed"
+    seconds = config.duration_seconds
+    if seconds is not None and seconds > limits.video_seconds_max:
+        return f"makes a video of {seconds:g} s, and {limits.video_seconds_max:g} s are allowed"
+    return None

@@ -1,0 +1,85 @@
+"""What becomes of what policies say of a text."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from admission.decide import decide
+from admission.policy import Policy, PolicyAnswer, PolicyText
+from admission.verdict import Verdict
+from tests.unit.admission.scene import NOW_MS, accepted, arrival, fresh_state, make_world, rejected, request
+
+
+@dataclass
+class Says:
+    answer: Any = None
+    asked: list[PolicyText] = field(default_factory=list)
+    problem: str | None = None
+
+    def judge(self, text: PolicyText) -> PolicyAnswer | None:
+        self.asked.append(text)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        answer: PolicyAnswer | None = self.answer
+        return answer
+
+
+def decided(policies: dict[str, Policy], *, limits: dict[str, Any] | None = None, **changes: Any) -> Verdict:
+    world = replace(make_world(**limits or {}), policies=policies)
+    return decide(arrival(request(**changes)), fresh_state(), world, NOW_MS)
+
+
+def test_what_no_policy_objects_to_enters() -> None:
+    one, two = Says(), Says()
+    assert accepted(decided({"one": one, "two": two})).prompt == "a kiln at dusk"
+    assert [*map(len, (one.asked, two.asked))] == [1, 1]
+
+
+def test_a_policy_is_told_who_asks_for_what() -> None:
+    says = Says()
+    accepted(decided({"one": says}, prompt="A  K\u200biln", negative_prompt="SMÖKE"))
+    (text,) = says.asked
+    assert (text.tenant, text.config) == ("alice", "sketch@1")
+    assert (text.prompt, text.negative_prompt) == ("A  K\u200biln", "SMÖKE")
+    assert (text.prompt_normalised, text.negative_prompt_normalised) == ("a kiln", "smoke")
+
+
+def test_the_first_that_objects_decides_and_nothing_is_quoted() -> None:
+    """Whoever tries a list out shall not read it from the answers."""
+    late = Says(PolicyAnswer("never asked"))
+    result = rejected(decided({"one": Says(), "two": Says(PolicyAnswer("gore")), "late": late}))
+    assert (result.code, result.field) == ("policy_violation", "prompt")
+    assert result.message == (
+        "prompt is against the content policy 'two' (gore); change it and send it under a new request id"
+    )
+    assert not late.asked
+
+
+def test_the_field_is_the_one_that_is_against_it() -> None:
+    result = rejected(decided({"one": Says(PolicyAnswer("gore", "negative_prompt"))}, negative_prompt="x"))
+    assert result.field == "negative_prompt"
+    assert "negative_prompt is against" in result.message
+
+
+@pytest.mark.parametrize("wrong", [ValueError("a kiln at dusk"), RecursionError(), "no answer", 1, True], ids=repr)
+def test_a_policy_that_fails_on_a_text_refuses_it_or_not_as_it_is_set(wrong: Any) -> None:
+    """It would fail on it again: to hold the text would stop its partition for ever."""
+    result = rejected(decided({"broken": Says(wrong)}))
+    assert result.code == "policy_violation"
+    assert "could not be judged by the content policy 'broken' (unjudged)" in result.message
+    assert "dusk" not in result.message
+    after = Says()
+    accepted(decided({"broken": Says(wrong), "after": after}, limits={"policy_on_failure": "pass"}))
+    assert len(after.asked) == 1, "the others still judge"
+
+
+def test_a_policy_may_not_pass_for_one_that_failed() -> None:
+    rejected(decided({"one": Says(PolicyAnswer("unjudged"))}, limits={"policy_on_failure": "pass"}))
+
+
+def test_a_refused_text_costs_nothing() -> None:
+    world = replace(make_world(), policies={"one": Says(PolicyAnswer("gore"))})
+    before = rejected(decide(arrival(request()), fresh_state(), world, NOW_MS))
+    assert before.code == "policy_violation"
+    assert accepted(decide(arrival(request()), fresh_state(), make_world(), NOW_MS))

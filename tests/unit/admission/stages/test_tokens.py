@@ -1,0 +1,57 @@
+"""Prompts that their model does not read to the end."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from admission.decide import decide
+from admission.tokens import Encoder, TokenCounter
+from admission.verdict import Verdict
+from tests.unit.admission.scene import NOW_MS, accepted, arrival, fresh_state, make_world, rejected, request
+
+
+def words(read: int, marks: int = 2) -> Encoder:
+    """One token a word."""
+    return Encoder(count=lambda text: len(text.split()) + marks, read=read, marks=marks)
+
+
+def decided(*encoders: Encoder, model: str = "tiny", prompt_tokens: str = "refuse", **changes: Any) -> Verdict:
+    world = replace(make_world(prompt_tokens=prompt_tokens), tokens={model: TokenCounter(encoders)})
+    return decide(arrival(request(**changes)), fresh_state(), world, NOW_MS)
+
+
+def test_what_the_model_reads_to_its_end_enters() -> None:
+    accepted(decided(words(77), prompt="kiln " * 75))
+
+
+def test_one_token_more_is_refused_with_the_numbers() -> None:
+    result = rejected(decided(words(77), prompt="kiln " * 76))
+    assert (result.code, result.field) == ("prompt_too_long", "prompt")
+    assert result.message == (
+        "prompt has 76 tokens, and the model reads 75 (77 with its 2 marks); shorten it, or its end would be left out"
+    )
+
+
+def test_the_negative_prompt_is_read_no_further() -> None:
+    assert rejected(decided(words(77), negative_prompt="smoke " * 76)).field == "negative_prompt"
+
+
+def test_of_several_encoders_the_one_that_reads_most_counts() -> None:
+    """Case DIF-04: a limit is the model's, and what one encoder leaves out another hears."""
+    accepted(decided(words(77), words(256, 1), prompt="kiln " * 200))
+    assert "and the model reads 255 (256" in rejected(decided(words(77), words(256, 1), prompt="kiln " * 256)).message
+
+
+@pytest.mark.parametrize(
+    "without", [{"prompt_tokens": "report"}, {"model": "another"}], ids=["reported", "no tokenizer"]
+)
+def test_else_it_enters_and_the_result_tells(without: dict[str, str]) -> None:
+    accepted(decided(words(77), prompt="kiln " * 300, **without))
+
+
+def test_a_text_that_cannot_have_too_many_is_not_counted() -> None:
+    silent = Encoder(count=lambda _: pytest.fail("counted"), read=77, marks=2)
+    assert TokenCounter((silent,)).too_many("a" * 75) is None
+    with pytest.raises(BaseException, match="counted"):
+        TokenCounter((silent,)).too_many("ä" * 75)
