@@ -18,6 +18,11 @@ def effects(before: ConfigCatalogue, after: ConfigCatalogue, name: str) -> list[
     return found
 
 
+def outcomes(catalogue: ConfigCatalogue, name: str) -> list[str]:
+    """A line for each channel and version of the config `name`: what it gets."""
+    return [f"{spelt(ref)} gets {outcome(catalogue, ref)}" for ref in _references(catalogue, catalogue, name)]
+
+
 def outcome(catalogue: ConfigCatalogue, ref: ConfigRef) -> str:
     """What a request with `ref` gets: a label, labels with their shares, or the code it is refused with."""
     choices = catalogue.choices(ref)

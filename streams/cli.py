@@ -1,4 +1,7 @@
-"""The command line. Each sub-command registers itself by the entry point group `promptkiln.commands`."""
+"""The command line. Each sub-command registers itself by the entry point group `promptkiln.commands`.
+
+`configs.compare` is one of the group `configs`, which another package may have registered.
+"""
 
 import sys
 from importlib.metadata import entry_points
@@ -21,12 +24,15 @@ def build() -> typer.Typer:
         add_completion=False,
         help="Prompt events in, pictures out: an event-driven pipeline on Kafka.",
     )
+    groups: dict[str, typer.Typer] = {"": app}
     for entry in sorted(entry_points(group=GROUP), key=lambda each: each.name):
+        group, _, name = entry.name.rpartition(".")
         loaded = entry.load()
         if isinstance(loaded, typer.Typer):
-            app.add_typer(loaded, name=entry.name)
+            groups[entry.name] = loaded
+            groups[group].add_typer(loaded, name=name)
         else:
-            app.command(name=entry.name)(loaded)
+            groups[group].command(name=name)(loaded)
     return app
 
 

@@ -21,6 +21,7 @@ from schemas.signature import SigningKey, read_key
 from streams.artifacts import save
 from streams.client import PromptClient
 from streams.commands.common import deployment, run
+from streams.commands.reference import config_ref
 
 EXIT_NOT_ALL_SUCCEEDED = 3
 
@@ -62,8 +63,8 @@ def submit(
         until = None if deadline is None else _from_now(deadline)
         body = {
             "request_id": request_id or str(uuid4()), "tenant": tenant, "prompt": prompt, "negative_prompt": negative,
-            "config": _config_ref(config), "seed": seed, "images": images, "priority": priority,
-            "deadline": until, "retry_of": retry_of,
+            "config": config_ref(config).model_dump(exclude_none=True), "seed": seed, "images": images,
+            "priority": priority, "deadline": until, "retry_of": retry_of,
         }  # fmt: skip
         requests = [_checked(body, "the request")]
     if folder is not None:
@@ -99,16 +100,6 @@ def _prepare(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CommandError(f"{folder} is no folder to save in: {error}") from error
-
-
-def _config_ref(text: str) -> dict[str, Any]:
-    name, at, version = text.partition("@")
-    if at:
-        if not version.isdecimal():
-            raise CommandError(f"{text!r} names no version; write NAME@NUMBER", 2)
-        return {"name": name, "version": int(version)}
-    name, colon, channel = text.partition(":")
-    return {"name": name, "channel": channel} if colon else {"name": name}
 
 
 def _from_lines(lines: Iterable[bytes], tenant: str) -> Iterable[GenerationRequest]:

@@ -1,7 +1,7 @@
 """What becomes of requests when configurations change."""
 
 from schemas.catalogue import ConfigCatalogue
-from schemas.effects import effects, outcome, spelt
+from schemas.effects import effects, outcome, outcomes, spelt
 from schemas.request import ConfigRef
 from tests.unit.schemas.test_config_file import file
 
@@ -27,6 +27,16 @@ def test_a_config_that_comes_is_told_of() -> None:
     assert effects(ConfigCatalogue([]), ConfigCatalogue([file()]), "sketch") == [
         "sketch:stable gets sketch@1, instead of nothing (unknown_config)",
         *(f"sketch@{n} gets sketch@{n}, instead of nothing (unknown_config)" for n in (1, 2, 3)),
+    ]
+
+
+def test_all_that_a_config_leads_to() -> None:
+    catalogue = ConfigCatalogue([file(channels={"stable": 2}, retired=(3,))])
+    assert outcomes(catalogue, "sketch") == [
+        "sketch:stable gets sketch@2",
+        "sketch@1 gets sketch@1",
+        "sketch@2 gets sketch@2",
+        "sketch@3 gets nothing (config_retired)",
     ]
 
 

@@ -81,7 +81,7 @@ def test_a_wrong_setting_is_named(
         (("submit", "a kiln", "--tenant", "no/tenant"), 1, "the request: the field 'tenant' is invalid"),
         (("submit", "a kiln", "--save", "/etc/hostname"), 1, "/etc/hostname is no folder to save in"),
         (("submit", "--json-lines", "/nonexistent"), 1, "/nonexistent cannot be read"),
-        (("configs", "show", "sketch", "--version", "0"), 1, "the field 'version' is invalid"),
+        (("configs", "show", "sketch@0"), 2, "'sketch@0': the field 'version' is invalid"),
         (("configs", "show", "nothing"), 1, "there is no config 'nothing'; known are"),
         (("configs", "list", "--configs", "/nonexistent"), 1, "no config files in /nonexistent; add one"),
         (("schemas", "export", "/etc/hostname"), 1, "/etc/hostname cannot be written"),
