@@ -54,6 +54,14 @@ class Job:
         return None if names is None else request_name(names.tenant, names.request_id)
 
     @property
+    def requested_ms(self) -> float | None:
+        """LogAppendTime of its request; without it, when it was accepted. None: its record does not say."""
+        item = self.work.item
+        if item is None:
+            return None
+        return item.accepted_at.timestamp() * 1000 if item.appended_ms is None else item.appended_ms
+
+    @property
     def offset(self) -> int:
         return self.record.offset
 

@@ -39,11 +39,8 @@ class Cancels:
     def reaches(self, job: Job) -> bool:
         """A cancel of its request is known that is not older than the request."""
         cancelled_ms = None if job.name is None else self._times.known.get(job.name)
-        if cancelled_ms is None or job.work.item is None:
-            return False
-        item = job.work.item
-        appended_ms = item.accepted_at.timestamp() * 1000 if item.appended_ms is None else item.appended_ms
-        return appended_ms <= cancelled_ms
+        requested_ms = job.requested_ms
+        return cancelled_ms is not None and requested_ms is not None and requested_ms <= cancelled_ms
 
     def fold(self, record: Record) -> None:
         self._times.fold(record)

@@ -27,6 +27,7 @@ from gpu_consumer.running.runner import Runner
 from gpu_consumer.scheduling.scheduler import Scheduler
 from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.settle import Settler
+from gpu_consumer.stops import Stops
 from gpu_consumer.store.outcomes import OutcomeStore
 from gpu_consumer.watch import Watch
 from schemas.errors import Undecodable
@@ -73,13 +74,17 @@ class GpuConsumer:
         self._outcomes = Outcomes(store, settings, metrics)
         self._outcomes.on_answer = self._backlog.changed
         self._cancels = Cancels(kafka, catalogue, heard=self._cancelled)
+        self._stops = Stops(
+            kafka, catalogue, settings.pool, self._clock,
+            wait_seconds=settings.control_wait_seconds, changed=self._stopped,
+        )  # fmt: skip
         self._settler = Settler(
             settings, catalogue, self._backlog, self._outcomes, metrics, self._clock,
-            incarnation=self.incarnation, spawn=self._spawn, on_void=self._on_void, is_cancelled=self._cancels.reaches,
+            incarnation=self.incarnation, spawn=self._spawn, on_void=self._on_void, cancelled=self._why_cancelled,
         )  # fmt: skip
         self._runner = Runner(
             settings, engine, self._backlog, self._settler, self._outcomes, metrics, self._clock,
-            incarnation=self.incarnation, aside=aside,
+            incarnation=self.incarnation, aside=aside, paused_until=self._stops.paused_until,
         )  # fmt: skip
         self._fetcher = Fetcher(
             settings, kafka, catalogue,
@@ -94,7 +99,7 @@ class GpuConsumer:
         )  # fmt: skip
         self._watch = Watch(
             settings, kafka, self._fetcher, self._owner, self._backlog, self._runner, self._outcomes, self._cancels,
-            metrics, self._clock,
+            self._stops, metrics, self._clock,
         )  # fmt: skip
         self._tasks: asyncio.TaskGroup | None = None
         self._busy: set[asyncio.Task[None]] = set()
@@ -109,7 +114,7 @@ class GpuConsumer:
         self._settler.environment = environment(ready)
         note_start(self._metrics, ready)
         try:
-            async with self._cancels, asyncio.TaskGroup() as self._tasks:
+            async with self._cancels, self._stops, asyncio.TaskGroup() as self._tasks:
                 await self._fetcher.start()
                 loops = [
                     self._tasks.create_task(self._fetcher.run(), name="fetch"),
@@ -173,8 +178,9 @@ class GpuConsumer:
         self._owner.void(index, error)
 
     def _room(self, lane: Lane) -> int:
-        """Records of a lane that may be taken now: none while the store is down, for nothing could be settled."""
-        if self._outcomes.waiting_for is not None:
+        """Records of a lane that may be taken now: none while the store is down, for nothing could be settled, nor
+        while the pool is paused."""
+        if self._outcomes.waiting_for is not None or not self._stops.read or self._stops.paused is not None:
             return 0
         return self._settings.backlog_max - self._backlog.pictures(lane)
 
@@ -196,6 +202,16 @@ class GpuConsumer:
         for job in self._backlog.named(name):
             if self._cancels.reaches(job):
                 self._settler.cancel(job)
+
+    def _why_cancelled(self, job: Job) -> str | None:
+        return "" if self._cancels.reaches(job) else self._stops.reaches(job)
+
+    def _stopped(self) -> None:
+        """Something was paused, resumed or dropped."""
+        for job in list(self._backlog.jobs.values()):
+            if (because := self._stops.reaches(job)) is not None:
+                self._settler.cancel(job, because)
+        self._backlog.changed()
 
     def _pass_over(self, index: Index, lane: Lane, offset: int) -> None:
         self._metrics.count("holes_total", offset - index.next(lane))

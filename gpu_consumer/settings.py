@@ -140,6 +140,10 @@ class GpuConsumerSettings(BaseSettings):
         default=500, description="Records taken from the client at once; decoding them blocks the loop."
     )
     idle_seconds: Seconds = Field(default=2, description="How often an idle lane looks for markers at its end.")
+    control_wait_seconds: Annotated[float, Field(ge=0, le=600)] = Field(
+        default=10,
+        description="At its start a consumer waits so long for what control says of pauses; then it works without.",
+    )
     progress_timeout_seconds: Seconds = Field(
         default=120, description="Lag, nothing in flight, no progress and no named wait for so long: the process ends."
     )

@@ -41,7 +41,7 @@ Spawn = Callable[[Coroutine[Any, Any, None]], object]
 
 class Settler:
     """For one loop. `spawn` runs a coroutine under the consumer's care; `on_void` hears of each index lost;
-    `is_cancelled` says whether a cancel of the job is known."""
+    `cancelled` says why a job is cancelled: empty for a cancel of its own, None where it is not."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Settler:
         incarnation: str,
         spawn: Spawn,
         on_void: Callable[[Index, LeaseVoid], None],
-        is_cancelled: Callable[[Job], bool] = lambda _: False,
+        cancelled: Callable[[Job], str | None] = lambda _: None,
     ) -> None:
         self._settings = settings
         self._catalogue = catalogue
@@ -66,7 +66,7 @@ class Settler:
         self._incarnation = incarnation
         self._spawn = spawn
         self._on_void = on_void
-        self._is_cancelled = is_cancelled
+        self._cancelled = cancelled
         self._unavailable: dict[str, tuple[float, str]] = {}  # kind -> when to ask again, and what was wrong
         self.environment: Environment | None = None  # set once the engine has said what it runs on
 
@@ -85,11 +85,11 @@ class Settler:
         job.verdict = job.verdict or verdicts.late(started=job.started)
         self.end(job)
 
-    def cancel(self, job: Job) -> None:
+    def cancel(self, job: Job, because: str = "") -> None:
         """Whatever it waits for, it ends; what runs of it leaves. A success that is stored first wins."""
         if job.phase == "settling" or job.decided:
             return
-        job.verdict = verdicts.cancelled(started=job.started)
+        job.verdict = verdicts.cancelled(because, started=job.started)
         if job.phase == "held":
             self._backlog.scheduler.discard(job.id)
             self._backlog.look_again(job)
@@ -134,8 +134,8 @@ class Settler:
             job.run.attempt = 1 + mark.engine_deaths + consumer_deaths
             if not elsewhere and job.work.problem is None:
                 job.verdict = verdicts.deadly(mark.engine_deaths, consumer_deaths, self._settings) or job.verdict
-        if job.verdict is None and self._is_cancelled(job):
-            job.verdict = verdicts.cancelled(started=job.started)
+        if job.verdict is None and (because := self._cancelled(job)) is not None:
+            job.verdict = verdicts.cancelled(because, started=job.started)
         if job.verdict is None and job.deadline <= now:
             job.verdict = verdicts.late(started=job.started)
         if job.ended:

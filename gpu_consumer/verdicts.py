@@ -12,8 +12,9 @@ def late(*, started: bool) -> Verdict:
     return "expired", None, f"the deadline passed {'while the job ran' if started else 'before the job could run'}"
 
 
-def cancelled(*, started: bool) -> Verdict:
-    return "cancelled", None, f"cancelled {'while it ran' if started else 'before it ran'}"
+def cancelled(because: str = "", *, started: bool) -> Verdict:
+    message = f"cancelled {'while it ran' if started else 'before it ran'}"
+    return "cancelled", None, f"{message}: {because}" if because else message
 
 
 def deadly(engine_deaths: int, consumer_deaths: int, settings: GpuConsumerSettings) -> Verdict | None:

@@ -16,6 +16,7 @@ from gpu_consumer.owner import Owner
 from gpu_consumer.progress import ProgressWatch
 from gpu_consumer.running.runner import Runner
 from gpu_consumer.settings import GpuConsumerSettings
+from gpu_consumer.stops import Stops
 from schemas.request import LANES
 from streams.kafka.errors import ViewFailed
 from streams.kafka.settings import KafkaSettings
@@ -41,6 +42,7 @@ class Watch:
         runner: Runner,
         outcomes: Outcomes,
         cancels: Cancels,
+        stops: Stops,
         metrics: GpuMetrics,
         clock: Clock,
     ) -> None:
@@ -51,7 +53,8 @@ class Watch:
         self._backlog = backlog
         self._runner = runner
         self._outcomes = outcomes
-        self._cancels = cancels
+        self._views: dict[str, Cancels | Stops] = {"cancels": cancels, "control": stops}
+        self._stops = stops
         self._metrics = metrics
         self._clock = clock
         self._measured: set[TopicPartition] = set()
@@ -60,12 +63,13 @@ class Watch:
         self.stuck: str | None = None
 
     async def run(self) -> None:
-        """Raises NoProgress, and ViewFailed where cancels cannot be read any more."""
+        """Raises NoProgress, and ViewFailed where cancels or control cannot be read any more."""
         progress = ProgressWatch(self._timeout_seconds, self._clock.steady())
         while True:
             await asyncio.sleep(min(_PERIOD_SECONDS_MAX, self._timeout_seconds / 4))
-            if self._cancels.failure is not None:
-                raise ViewFailed(f"cancels cannot be read any more: {self._cancels.failure}") from self._cancels.failure
+            for topic, view in self._views.items():
+                if view.failure is not None:
+                    raise ViewFailed(f"{topic} cannot be read any more: {view.failure}") from view.failure
             ends = await self._ask_for_ends()
             self._count(ends)
             self.stuck = progress.look(
@@ -91,6 +95,8 @@ class Watch:
         )
 
     def _planned_wait(self) -> str | None:
+        if (paused := self._stops.paused) is not None:
+            return paused
         now = self._clock.steady()
         wake = self._backlog.scheduler.next_batch(now)
         if wake is not None and wake > now:
@@ -130,6 +136,7 @@ class Watch:
     def _count(self, ends: dict[TopicPartition, int]) -> None:
         for lane in LANES:
             self._metrics.set("backlog_pictures", self._backlog.pictures(lane), lane=lane)
+        self._metrics.set("paused", self._stops.paused is not None)
         self._metrics.set("held_jobs", self._backlog.count("held"))
         self._metrics.set("settling_jobs", self._backlog.count("settling"))
         measured = set()

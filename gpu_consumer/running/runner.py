@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from math import isfinite
 
 from gpu_consumer.backlog import Backlog, Job
 from gpu_consumer.clock import Clock
@@ -26,7 +27,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Runner:
-    """For one task: `run`."""
+    """For one task: `run`. `paused_until` says until when of the steady clock nothing is to be begun, if so."""
 
     def __init__(
         self,
@@ -40,6 +41,7 @@ class Runner:
         *,
         incarnation: str,
         aside: Callable[[Observed | Profiled], None] = lambda _: None,
+        paused_until: Callable[[], float | None] = lambda: None,
     ) -> None:
         self._settings = settings
         self._engine = engine
@@ -48,6 +50,7 @@ class Runner:
         self._outcomes = outcomes
         self._metrics = metrics
         self._clock = clock
+        self._paused_until = paused_until
         self._changed = backlog.listen()
         self._inside = Inside(
             backlog.expected, ahead_slots=settings.ahead_slots, claim_seconds=settings.claim_seconds,
@@ -114,19 +117,19 @@ class Runner:
             await asyncio.wait({self._listening})  # which says who had joined, after all that happened before
             self._changed.set()
             return
-        if not self._stopping and self._outcomes.waiting_for is None:
+        if not self._stopping and self._outcomes.waiting_for is None and self._paused_until() is None:
             self._dispatcher.choose()
         self._metrics.set("in_flight_jobs", len(self.running))
 
     async def _wait(self) -> None:
         """Until something happened, or is due."""
         now = self._clock.steady()
-        due = [self._inside.next_deadline(), self._claims.renew_at()]
-        if not self._dispatcher.claiming and self._outcomes.waiting_for is None:
+        due = [self._inside.next_deadline(), self._claims.renew_at(), pause_ends := self._paused_until()]
+        if not self._dispatcher.claiming and self._outcomes.waiting_for is None and pause_ends is None:
             wake = self._backlog.scheduler.next_batch(now)
             # What could go and did not waits for room, which is told as a change.
             due.append(wake if wake is not None and wake > now else None)
-        at = min((each for each in due if each is not None), default=None)
+        at = min((each for each in due if each is not None and isfinite(each)), default=None)
         with suppress(TimeoutError):
             async with asyncio.timeout(None if at is None else max(0.0, at - now)):
                 await self._changed.wait()

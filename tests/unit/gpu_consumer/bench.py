@@ -35,6 +35,7 @@ class Bench:
         self.metrics = GpuMetrics()
         self.lost: list[Any] = []
         self.cancelled: set[bytes | None] = set()
+        self.paused_until: Callable[[], float | None] = lambda: None
         self.bugs: list[BaseException] = []
         values: dict[str, Any] = {"pool": "a", "batch_wait_seconds": 0, "claim_seconds": 0}
         values["affinity_wait_seconds"] = 0
@@ -53,11 +54,15 @@ class Bench:
         self.settler = Settler(
             self.settings, small_catalogue("t"), self.backlog, outcomes, self.metrics, self.clock,
             incarnation=ME, spawn=self._spawn, on_void=lambda index, _: self.lose(index),
-            is_cancelled=lambda job: job.name in self.cancelled,
+            cancelled=lambda job: "" if job.name in self.cancelled else None,
         )  # fmt: skip
         self.runner = Runner(
-            self.settings, self.engine, self.backlog, self.settler, outcomes, self.metrics, self.clock, incarnation=ME
-        )
+            self.settings, self.engine, self.backlog, self.settler, outcomes, self.metrics, self.clock,
+            incarnation=ME, paused_until=self._pause_ends,
+        )  # fmt: skip
+
+    def _pause_ends(self) -> float | None:
+        return self.paused_until()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

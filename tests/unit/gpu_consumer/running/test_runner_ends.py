@@ -11,7 +11,7 @@ from gpu_consumer.engine.protocol import EngineDied, Ready
 from gpu_consumer.running.keeper import EngineUnusable
 from schemas.outcome import Outcome
 from tests.unit.gpu_consumer.bench import Bench
-from tests.unit.gpu_consumer.work import EPOCH, config, work_item
+from tests.unit.gpu_consumer.work import EPOCH, RunningClock, config, work_item
 
 
 async def test_a_job_fails_as_a_whole_and_costs_no_more(bench: Bench) -> None:
@@ -353,3 +353,54 @@ async def test_what_is_claimed_of_an_index_that_is_lost_meanwhile_does_not_run(b
     bench.take(work_item("lost"))
     await bench.until(lambda: not bench.backlog.jobs)
     assert bench.engine.batches == []
+
+
+# Pauses.
+
+
+async def test_while_the_pool_is_paused_what_runs_ends_and_nothing_is_begun(bench: Bench) -> None:
+    bench.engine.gate.clear()
+    bench.take(work_item("running"))
+    await bench.until(lambda: bench.engine.runs)
+    bench.paused_until = lambda: float("inf")
+    bench.take(work_item("waiting"), offset=1)
+    await bench.until(lambda: bench.backlog.count("queued") == 2)
+    bench.engine.gate.set()
+    await bench.until(bench.results)
+    assert set(bench.results()) == {"running"}
+    assert len(bench.engine.batches) == 1
+    bench.paused_until = lambda: None
+    bench.backlog.changed()
+    await bench.idle()
+    assert bench.results()["waiting"].attempt == 1, "a pause charges nobody"
+
+
+async def test_a_pause_that_ends_by_itself_wakes_the_runner(tmp_path: Path) -> None:
+    clock = RunningClock()
+    bench = Bench(tmp_path, clock=clock)
+    until = clock.steady() + 0.2
+    bench.paused_until = lambda: until if clock.steady() < until else None  # nobody tells that it is over
+    await bench.start()
+    bench.take(work_item("a"))
+    await bench.idle()
+    assert bench.results()["a"].status == "succeeded"
+    await bench.end()
+
+
+async def test_a_job_that_waits_for_the_end_of_a_pause_still_expires(bench: Bench) -> None:
+    bench.paused_until = lambda: float("inf")
+    bench.take(work_item("late", deadline=EPOCH + timedelta(seconds=5)))
+    await bench.until(lambda: bench.backlog.count("queued"))
+    bench.clock.seconds = 6
+    bench.expire()
+    await bench.until(bench.results)
+    assert bench.results()["late"].status == "expired"
+
+
+async def test_what_was_dropped_says_by_what_it_ended(bench: Bench) -> None:
+    bench.engine.gate.clear()
+    (running,) = bench.take(work_item("running"))
+    await bench.until(lambda: bench.engine.runs)
+    bench.settler.cancel(running, "tenant 'blue' was dropped (a leaked key)")
+    await bench.until(bench.results)
+    assert bench.results()["running"].message == "cancelled while it ran: tenant 'blue' was dropped (a leaked key)"

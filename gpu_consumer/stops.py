@@ -1,0 +1,92 @@
+"""What operators stopped, as far as it concerns a consumer: what was dropped, and whether its pool is paused."""
+
+import logging
+import math
+from collections.abc import Callable
+from typing import Self
+
+from gpu_consumer.backlog import Job
+from gpu_consumer.clock import Clock
+from schemas.control import Subject
+from schemas.stops import drop_of, ends_ms, in_words, of_config, of_tenant, pause_of
+from schemas.topics import Catalogue
+from streams.control import Controls
+from streams.kafka.log import Record
+from streams.kafka.settings import KafkaSettings
+from streams.kafka.view import CompactedView
+
+_LOG = logging.getLogger(__name__)
+
+
+class Stops:
+    """The control topic, followed. An async context manager. A broker in trouble, or a topic that is missing, leaves
+    standing what was heard; `failure` says why it ended for good.
+
+    `changed` is called when something else is in force than before.
+    """
+
+    def __init__(
+        self,
+        kafka: KafkaSettings,
+        catalogue: Catalogue,
+        pool: str,
+        clock: Clock,
+        *,
+        wait_seconds: float,
+        changed: Callable[[], None],
+    ) -> None:
+        self._controls = Controls()
+        self._view = CompactedView(kafka, catalogue.control, self.fold)
+        self._pool = Subject("pool", pool)
+        self._clock = clock
+        self._wait_seconds = wait_seconds
+        self._wait_until = 0.0
+        self._changed = changed
+
+    async def __aenter__(self) -> Self:
+        self._wait_until = self._clock.steady() + self._wait_seconds
+        await self._view.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._view.stop()
+
+    @property
+    def failure(self) -> Exception | None:
+        return self._view.failure
+
+    @property
+    def read(self) -> bool:
+        """What was said before the start is known, or was waited for long enough: a pool must not be kept from its work
+        by what tells of pauses."""
+        return self._view.ready or self._clock.steady() >= self._wait_until
+
+    @property
+    def paused(self) -> str | None:
+        """The pause of the pool that is in force, in words."""
+        found = pause_of(self._controls.paused, (self._pool,), self._clock.wall_ms())
+        return None if found is None else in_words(found[0], "is paused", found[1].reason)
+
+    def paused_until(self) -> float | None:
+        """Of the steady clock, infinite where only a person ends it. None: the pool is not paused."""
+        found = pause_of(self._controls.paused, (self._pool,), self._clock.wall_ms())
+        if found is None:
+            return None
+        end_ms = ends_ms(found[1])
+        return end_ms if math.isinf(end_ms) else self._clock.steady_of(math.ceil(end_ms))
+
+    def reaches(self, job: Job) -> str | None:
+        """Which drop, in words: one of its tenant, its config or its pool that is not older than its request."""
+        item, requested_ms = job.work.item, job.requested_ms
+        if item is None or requested_ms is None or not self._controls.dropped:
+            return None
+        subjects = (*of_tenant(item.tenant), *of_config(item.config), self._pool)
+        drop = drop_of(self._controls.dropped, subjects, requested_ms)
+        return None if drop is None else in_words(drop[0], "was dropped", drop[1].reason)
+
+    def fold(self, record: Record) -> None:
+        before = self._controls.changes
+        if (passed_over := self._controls.fold(record)) is not None:
+            _LOG.warning("%s", passed_over.message)
+        if self._controls.changes != before:
+            self._changed()
