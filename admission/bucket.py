@@ -5,35 +5,22 @@ burst + per_second * T, whatever the clock does.
 """
 
 import math
-from dataclasses import dataclass
 
-from schemas.tenants import Quota
+from schemas.tenants import Rate
 
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """`tokens` are left at `as_of_ms`. Refused, `retry_after_seconds` says when the cost will be there."""
-
-    granted: bool
-    tokens: float
-    as_of_ms: int
-    retry_after_seconds: float | None = None
+FOREVER_MS = 10**15  # some 30,000 years: a rate may be so small that its wait is no number
 
 
-def level(tokens: float, as_of_ms: int, quota: Quota, now_ms: int) -> float:
+def level(tokens: float, as_of_ms: int, rate: Rate, now_ms: int) -> float:
     """The tokens at `now_ms`; a clock that went back adds none and takes none."""
     elapsed_seconds = max(0, now_ms - as_of_ms) / 1000
-    return min(quota.burst, max(0.0, tokens) + elapsed_seconds * quota.per_second)
+    return min(rate.burst, max(0.0, tokens) + elapsed_seconds * rate.per_second)
 
 
-def take(tokens: float, as_of_ms: int, quota: Quota, now_ms: int, cost: float) -> Taken:
-    """Take `cost` tokens if they are there. `cost` is at most the burst, or it would never be granted."""
-    assert 0 < cost <= quota.burst
-    there = level(tokens, as_of_ms, quota, now_ms)
-    as_of_ms = max(as_of_ms, now_ms)
-    if there >= cost:
-        return Taken(granted=True, tokens=there - cost, as_of_ms=as_of_ms)
-    wait_ms = math.ceil((cost - there) / quota.per_second * 1000)
-    if level(there, 0, quota, wait_ms) < cost:  # rounding left it a hair short
-        wait_ms += 1
-    return Taken(granted=False, tokens=there, as_of_ms=as_of_ms, retry_after_seconds=wait_ms / 1000)
+def wait_ms(tokens: float, rate: Rate, cost: float) -> int:
+    """How long until `cost` tokens are there; 0 where they are. `cost` is at most the burst, or they never would be."""
+    assert cost <= rate.burst
+    if tokens >= cost:
+        return 0
+    wait = math.ceil(min((cost - tokens) / rate.per_second * 1000, FOREVER_MS))
+    return wait + 1 if level(tokens, 0, rate, wait) < cost else wait  # rounding left it a hair short

@@ -128,10 +128,14 @@ REJECTIONS: Mapping[RejectionCode, Code] = {
         declared="`price.gpu_seconds` of the config, `replicas_max` of its pool",
     ),
     "rate_limited": Code(
-        "The tenant has used up its quota. What is refused for another reason costs nothing, and a repeat is free.",
-        "Send it again under a new request id after `retry_after_seconds`, with `retry_of`.",
+        "The tenant, or the key of it that asks, has used up what it may have: requests or GPU-seconds, at once, a day "
+        "or a month (UTC). The message names the meter that keeps the request out the longest. What is refused costs "
+        "nothing, and a repeat is free.",
+        "Send it again under a new request id after `retry_after_seconds`, with `retry_of`. Where there is none, the "
+        "request costs more GPU-seconds than the meter ever has: ask for fewer images or a cheaper config.",
         stages=("quota",),
-        declared="`per_second` and `burst` of the tenant in tenants.yaml",
+        limits=("price_factor_max",),
+        declared="the quota of the tenant and its keys in tenants.yaml, `price.gpu_seconds` of the config",
         passes_later=True,
     ),
     "overloaded": Code(

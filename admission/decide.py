@@ -17,6 +17,7 @@ from admission.stages.memory import memory
 from admission.stages.overload import overload
 from admission.stages.paused import paused
 from admission.stages.policy import policy
+from admission.stages.price import price
 from admission.stages.quota import quota
 from admission.stages.recalled import recalled
 from admission.stages.route import route
@@ -40,6 +41,7 @@ STAGES: tuple[Callable[[Draft, State, World], Refusal | Cancellation | None], ..
     dimensions,
     tokens,
     policy,
+    price,
     memory,
     overload,
     deadline,

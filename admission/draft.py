@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from uuid import UUID
 
+from admission.accounts import Booking
 from admission.arrival import Arrival
 from schemas.config import GenerationConfig
 from schemas.decision import RejectionCode, Route
@@ -59,11 +60,13 @@ class Draft:
     metadata: dict[str, str] = field(default_factory=dict)  # limits
     retry_of: str | None = None  # limits
     degraded_from: str | None = None  # overload: the label of the config that was asked for
+    key: str | None = None  # limits
     request: GenerationRequest = field(init=False)  # limits
     config: GenerationConfig = field(init=False)  # config
     pool: Pool = field(init=False)  # config
+    gpu_seconds: float = field(init=False)  # price
     deadline_ms: int = field(init=False)  # deadline
-    tokens_left: float = field(init=False)  # quota
+    bookings: tuple[Booking, ...] = field(init=False)  # quota
     route: Route = field(init=False)  # route
 
     @property
@@ -74,7 +77,8 @@ class Draft:
 
     @property
     def price_gpu_seconds(self) -> float:
-        return self.config.price.gpu_seconds * self.request.images
+        """Of the whole request."""
+        return self.gpu_seconds
 
 
 StageResult: TypeAlias = Refusal | None

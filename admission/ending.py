@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from admission.draft import Cancellation, Draft, Refusal
-from admission.stages.quota import tokens_now
+from admission.stages.quota import uncharged
 from admission.state import State
 from admission.verdict import Decided
 from admission.world import World
@@ -23,6 +23,7 @@ def accepted(draft: Draft) -> Decided:
     decision = Decision(
         number=draft.number,
         tenant=draft.tenant,
+        key=draft.key,
         request_id=draft.request_id,
         job_id=work.job_id,
         verdict="accepted",
@@ -30,16 +31,19 @@ def accepted(draft: Draft) -> Decided:
         offset=draft.arrival.offset,
         appended_ms=draft.appended_ms,
         price_gpu_seconds=work.price_gpu_seconds,
-        bucket_after=draft.tokens_left,
+        bucket_after=draft.bookings[0].levels.tokens,
         deadline_ms=draft.deadline_ms,
         route=draft.route,
         work=encode(work).decode(),
     )
-    return Decided(decision, None, draft.clock_ms, config=draft.config, degraded_from=draft.degraded_from)
+    return Decided(
+        decision, None, draft.clock_ms, config=draft.config, degraded_from=draft.degraded_from, bookings=draft.bookings
+    )
 
 
 def rejected(draft: Draft, refusal: Refusal, state: State, world: World) -> Decided:
     """Final: to try again the sender uses a new request id."""
+    bookings = uncharged(draft, state, world)
     result = Rejected(
         tenant=draft.tenant,
         request_id=draft.request_id,
@@ -55,6 +59,7 @@ def rejected(draft: Draft, refusal: Refusal, state: State, world: World) -> Deci
     decision = Decision(
         number=draft.number,
         tenant=draft.tenant,
+        key=draft.key,
         request_id=draft.request_id,
         job_id=str(draft.job),
         verdict="rejected",
@@ -63,9 +68,9 @@ def rejected(draft: Draft, refusal: Refusal, state: State, world: World) -> Deci
         payload_digest=draft.digest,
         offset=draft.arrival.offset,
         appended_ms=draft.appended_ms,
-        bucket_after=tokens_now(draft, state, world),
+        bucket_after=bookings[0].levels.tokens if bookings else None,
     )
-    return Decided(decision, result, draft.clock_ms)
+    return Decided(decision, result, draft.clock_ms, bookings=bookings)
 
 
 def cancelled(draft: Draft, cancellation: Cancellation, state: State, world: World) -> Decided:
@@ -73,6 +78,7 @@ def cancelled(draft: Draft, cancellation: Cancellation, state: State, world: Wor
     message = "cancelled before it was admitted"
     if cancellation.because:
         message = f"{message}: {cancellation.because}"
+    bookings = uncharged(draft, state, world)
     result = Cancelled(
         tenant=draft.tenant,
         request_id=draft.request_id,
@@ -90,9 +96,9 @@ def cancelled(draft: Draft, cancellation: Cancellation, state: State, world: Wor
         payload_digest=draft.digest,
         offset=draft.arrival.offset,
         appended_ms=draft.appended_ms,
-        bucket_after=tokens_now(draft, state, world),
+        bucket_after=bookings[0].levels.tokens if bookings else None,
     )
-    return Decided(decision, result, draft.clock_ms)
+    return Decided(decision, result, draft.clock_ms, bookings=bookings)
 
 
 def _work(draft: Draft) -> WorkItem:

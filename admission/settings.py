@@ -74,6 +74,16 @@ class AdmissionLimits(BaseSettings):
     outstanding_slack_seconds: Annotated[int, Field(ge=0, le=30 * _DAY_SECONDS)] = Field(
         default=3600, description="A job without a result is given up this long after its deadline."
     )
+    account_idle_seconds: Annotated[int, Field(ge=0, le=365 * _DAY_SECONDS)] = Field(
+        default=3600,
+        description="A tenant or a key that is not listed is forgotten this long after its last request, once its "
+        "meters are as good as new ones and its jobs have ended. Its counts go to the usage topic.",
+    )
+    price_factor_max: Annotated[float, Field(ge=1, le=1e6, allow_inf_nan=False)] = Field(
+        default=10.0,
+        description="A measured price counts as at most so many times the preset of its config, and as at least the "
+        "same part of it. 1: presets alone.",
+    )
 
     degrade_wait_seconds: WaitSeconds = Field(
         default=60.0,
@@ -111,6 +121,10 @@ class AdmissionLimits(BaseSettings):
     @property
     def dedupe_window_ms(self) -> int:
         return self.dedupe_window_seconds * 1000
+
+    @property
+    def account_idle_ms(self) -> int:
+        return self.account_idle_seconds * 1000
 
     @property
     def signature_tolerance_ms(self) -> int:

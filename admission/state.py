@@ -175,19 +175,22 @@ class State:
             )
             self._window.add(request_name(decision.tenant, decision.request_id), name)
             self._unemitted.append((decision.offset, decision.number))
-            self._accounts.decided(decision, at.clock_ms)
+            self._accounts.decided(decision, verdict.bookings)
         self._expire(at.clock_ms)
 
-    def fold_result(self, result: Result | None, offset: int) -> None:
-        """One record of results, or None for one that cannot be read. Offsets folded before change nothing."""
+    def fold_result(self, result: Result | None, offset: int) -> Outstanding | None:
+        """One record of results, or None for one that cannot be read. Offsets folded before change nothing. Returns the
+        job that it ended."""
         if offset < self._at.results_next:
-            return
+            return None
         self._at.results_next = offset + 1
         if result is None or isinstance(result, Rejected):
-            return
-        job = self._accounts.finish(result.job_id, result.gpu_seconds)
+            return None
+        job = self._accounts.finish(result.job_id, result.status, result.gpu_seconds)
         if job is not None:
             self._window.release(request_name(job.tenant, job.request_id), result.job_id, self._at.clock_ms)
+            self._accounts.leave(self._at.clock_ms)
+        return job
 
     def skip_to(self, offset: int) -> None:
         """Nothing but transaction markers is left below `offset` of requests."""
@@ -218,16 +221,17 @@ class State:
         """Records of the tenants topic, same partition, that make the logs say what this state says. Never empty."""
         return [*self._accounts.drain(), (CURSOR_KEY, encode(self.cursor()))]
 
+    def drain_left(self) -> list[tuple[bytes, bytes]]:
+        """Records of the usage topic, same partition, for the same transaction: the counts of accounts that left."""
+        return list(self._accounts.drain_left(self._at.birth))
+
     def check_integrity(self) -> None:
         """Assert what must always hold."""
         at = self._at
         assert at.emitted_through <= at.next
         assert at.emitted <= at.decided
         assert len(self._unemitted) == at.decided - at.emitted
-        for tenant, account in self._accounts.items():
-            running = sum(job.tenant == tenant for job in self._accounts.jobs.values())
-            assert account.accepted == account.finished + account.dropped + running
-            assert account.tokens >= 0
+        self._accounts.check_integrity(at.clock_ms)
         waiting = Waiting()
         for job in self._accounts.jobs.values():
             waiting.add(job)
@@ -241,3 +245,4 @@ class State:
         for job_id, job in self._accounts.drop_overdue(now_ms):
             self._window.release(request_name(job.tenant, job.request_id), job_id, self._at.clock_ms)
         self._window.expire(self._at.clock_ms, self._accounts.jobs)
+        self._accounts.leave(self._at.clock_ms)

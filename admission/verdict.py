@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from admission.accounts import Booking
 from schemas.config import GenerationConfig
 from schemas.decision import DeadLetterReason, Decision
 from schemas.result import Cancelled, Rejected
@@ -11,13 +12,15 @@ from schemas.result import Cancelled, Rejected
 @dataclass(frozen=True, slots=True)
 class Decided:
     """A new name: log the decision. `result` is its terminal event unless it was accepted; `config` is what an accepted
-    request runs with, `degraded_from` the label of a dearer one that it asked for."""
+    request runs with, `degraded_from` the label of a dearer one that it asked for; `bookings` are the accounts of its
+    tenant and key as it leaves them."""
 
     decision: Decision
     result: Rejected | Cancelled | None = None
     clock_ms: int = 0
     config: GenerationConfig | None = None
     degraded_from: str | None = None
+    bookings: tuple[Booking, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ class World:
     cancelled: Mapping[bytes, int] = field(default_factory=dict)  # request name -> LogAppendTime (ms) of the newest
     paused: Mapping[Subject, Pause] = field(default_factory=dict)
     dropped: Mapping[Subject, Dropped] = field(default_factory=dict)
+    prices: Mapping[tuple[str, str], float] = field(default_factory=dict)  # (pool, config hash) -> measured, a picture
     waits: Mapping[str, Wait] = field(default_factory=dict)  # what waits for a pool; absent: nothing was told
     placements: Mapping[str, Placement] = field(default_factory=dict)  # where a pool's models go
     secrets: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict, repr=False)  # tenant -> key id -> secret

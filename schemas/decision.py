@@ -54,6 +54,7 @@ class Decision(BaseModel):
     schema_version: Literal[1] = 1
     number: int = Field(description="Counts the decisions of this partition from 1.")
     tenant: str
+    key: str | None = None
     request_id: str
     job_id: str
     verdict: Verdict
@@ -63,7 +64,7 @@ class Decision(BaseModel):
     offset: int = Field(description="Of the request in its partition.")
     appended_ms: int
     price_gpu_seconds: float = 0.0
-    bucket_after: float | None = Field(default=None, description="Tokens left of the tenant's quota.")
+    bucket_after: float | None = Field(default=None, description="Requests left in the tenant's own bucket.")
     deadline_ms: int | None = None
     route: Route | None = None
     work: str | None = None

@@ -13,7 +13,7 @@ from schemas.observation import Observation
 from schemas.outcome import Outcome
 from schemas.request import GenerationRequest
 from schemas.result import GenerationResult
-from schemas.tenancy import Cursor, Outstanding, TenantRecord
+from schemas.tenancy import Cursor, Outstanding, TenantRecord, UsageRecord
 from schemas.topics import Catalogue
 from schemas.work import WorkItem
 
@@ -29,6 +29,7 @@ _EVENTS: dict[str, Any] = {
     "TenantRecord": TenantRecord,
     "Outstanding": Outstanding,
     "Cursor": Cursor,
+    "UsageRecord": UsageRecord,
 }
 
 
@@ -66,6 +67,9 @@ def asyncapi(catalogue: Catalogue, version: str) -> dict[str, Any]:
         "decisions": _channel(catalogue.decisions, "What admission decided, keyed by tenant/request-id.", "Decision"),
         "tenants": _channel(
             catalogue.tenants, "Admission's own memory, compacted.", "TenantRecord", "Outstanding", "Cursor"
+        ),
+        "usage": _channel(
+            catalogue.usage, "The last counts of tenants and keys that admission forgot, once each.", "UsageRecord"
         ),
         "observations": _channel(
             catalogue.observations, "What batches took, by kind of device; compacted.", "Observation"

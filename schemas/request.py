@@ -14,6 +14,7 @@ from pydantic import (
 )
 
 from schemas.names import RequestId, Tenant
+from schemas.tenants import ApiKey
 
 SCHEMA_VERSION = 1
 SEED_MAX = 2**53 - 1  # the largest integer every JSON reader takes exactly
@@ -56,6 +57,9 @@ class GenerationRequest(BaseModel):
     schema_version: Literal[1] = 1
     request_id: RequestId = Field(description="Names the request within its tenant; a repeat of it is free.")
     tenant: Tenant = Field(description="Who pays. Records are keyed by it.")
+    key: ApiKey | None = Field(
+        default=None, description="Which key of the tenant asks; it may have a quota of its own."
+    )
     prompt: str = Field(min_length=1)
     negative_prompt: str = ""
     config: ConfigRef

@@ -1,5 +1,9 @@
-"""What admission remembers of its tenants, in `tenants`: one record a tenant, one a job outstanding, one cursor."""
+"""What admission remembers, in `tenants`: a record a tenant or key of one, one a job outstanding, one cursor.
 
+`usage` has the last counts of the tenants and keys that left it.
+"""
+
+from dataclasses import dataclass
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -29,20 +33,75 @@ class Cursor(BaseModel):
     oldest: int = Field(default=1, description="The number of the oldest decision the window needs.")
 
 
-class TenantRecord(BaseModel):
-    """A tenant's quota and usage within one requests partition."""
+def key_of(tenant: str, key: str) -> str:
+    """Whose account a tenant's key is. A tenant's name has no slash, so the first one splits it."""
+    return f"{tenant}/{key}"
+
+
+def holder_of(name: str) -> tuple[str, str | None]:
+    """(tenant, key) of an account's name; no key: the tenant's own."""
+    tenant, slash, key = name.partition("/")
+    return tenant, key if slash else None
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """GPU-seconds in a bucket that holds `burst`. Only jobs of decisions from number `since` on were paid from it."""
+
+    tokens: float
+    burst: float
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What jobs of decisions from number `since` on took of a day or a month, counted from 1970 (UTC)."""
+
+    span: int
+    since: int
+    requests: int = 0
+    gpu_seconds: float = 0.0
+
+
+class Counts(BaseModel):
+    """Of one account: accepted = finished + dropped + outstanding."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    schema_version: Literal[1] = 1
-    tokens: float
-    as_of_ms: int
     accepted: int = 0
     rejected: int = 0
     cancelled: int = Field(default=0, description="Decided cancelled at the door.")
     finished: int = 0
+    ended: dict[str, int] = Field(default_factory=dict, description="Of the finished: how many by status.")
     dropped: int = Field(default=0, description="Accepted, and given up without a result.")
-    gpu_seconds: float = 0.0
+    gpu_seconds: float = Field(default=0.0, description="Used by those that finished.")
+
+
+class TenantRecord(Counts):
+    """Quota and usage within one requests partition, of a tenant or of a key of one."""
+
+    schema_version: Literal[1] = 1
+    tokens: float = Field(description="Requests, at `as_of_ms` of quota time, as GPU-seconds are.")
+    as_of_ms: int
+    gpu: Level | None = None
+    day: Use | None = None
+    month: Use | None = None
+    since: int = Field(default=0, description="The number of the decision that opened the account.")
+    leaves_ms: int | None = Field(default=None, description="It is as good as a new one then, and leaves.")
+
+
+class UsageRecord(Counts):
+    """In `usage`: the counts of an account that left, written once, with the tombstone of its record.
+
+    A later account of the same tenant counts anew. `birth` and `since` tell it from that one.
+    """
+
+    schema_version: Literal[1] = 1
+    tenant: str
+    key: str | None = None
+    birth: UUID
+    since: int
+    until_ms: int = Field(description="Quota time at which it left.")
 
 
 class Outstanding(BaseModel):
@@ -55,6 +114,7 @@ class Outstanding(BaseModel):
 
     schema_version: Literal[1] = 1
     tenant: str
+    key: str | None = None
     request_id: str
     pool: str = Field(default="", description="Empty in records from before it was kept.")
     lane: str

@@ -27,7 +27,8 @@ class TopicSettings(BaseSettings):
         default="kiln", description="First part of every topic, group and transactional id of this deployment."
     )
     requests_partitions: Annotated[int, Field(ge=1, le=2048)] = Field(
-        default=4, description="Of requests, decisions, tenants and results. Fixed at the birth of the deployment."
+        default=4,
+        description="Of requests, decisions, tenants, usage and results. Fixed at the birth of the deployment.",
     )
     tenant_topic_partitions: Annotated[int, Field(ge=1, le=64)] = Field(
         default=1, description="Of the requests topic of a tenant that has one of its own."
@@ -42,6 +43,9 @@ class TopicSettings(BaseSettings):
     results_retention_ms: Annotated[int, Field(gt=0)] = 7 * _DAY_MS
     dead_letters_retention_ms: Annotated[int, Field(gt=0)] = 30 * _DAY_MS
     progress_retention_ms: Annotated[int, Field(gt=0)] = _HOUR_MS
+    usage_retention_ms: Annotated[int, Field(gt=0)] = Field(
+        default=90 * _DAY_MS, description="Of accounts that left: bill them before that."
+    )
     cancels_retention_ms: Annotated[int, Field(gt=0)] = Field(
         default=30 * _DAY_MS, description="Above the longest deadline."
     )
@@ -82,6 +86,7 @@ class Catalogue:
         self.requests = f"{prefix}.requests"
         self.decisions = f"{prefix}.decisions"
         self.tenants = f"{prefix}.tenants"
+        self.usage = f"{prefix}.usage"
         self.results = f"{prefix}.results"
         self.dead_letters = f"{prefix}.dead-letters"
         self.progress = f"{prefix}.progress"
@@ -122,6 +127,7 @@ class Catalogue:
         yield TopicSpec(self.requests, home, _deleted(s.requests_retention_ms, REQUEST_BYTES_MAX) | appended)
         yield TopicSpec(self.decisions, home, _deleted(s.decisions_retention_ms))
         yield TopicSpec(self.tenants, home, _COMPACTED)
+        yield TopicSpec(self.usage, home, _deleted(s.usage_retention_ms))
         yield TopicSpec(self.results, home, _deleted(s.results_retention_ms))
         yield TopicSpec(self.dead_letters, 1, _deleted(s.dead_letters_retention_ms))
         yield TopicSpec(self.progress, home, _deleted(s.progress_retention_ms))

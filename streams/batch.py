@@ -18,11 +18,13 @@ from schemas.dead_letter import dead_letter_headers
 from schemas.decision import Decision
 from schemas.names import request_name
 from schemas.signature import HEADER_SIGNATURE
+from schemas.tenants import Tenants
 from schemas.topics import RECORD_BYTES_MAX, REQUEST_BYTES_MAX, Catalogue
 from streams.kafka.batches import HEADER_UNREADABLE
 from streams.kafka.lease import Output, Transaction
 from streams.metrics import AdmissionMetrics
 from streams.results import Result
+from streams.usage import UsageCounts
 
 HEADER_HOME = "kiln-home"
 HEADER_TRUNCATED = "kiln-truncated"
@@ -49,6 +51,7 @@ class Batch:
     repeats: int = 0
     taken_back: Counter[str] = field(default_factory=Counter)
     results: int = 0
+    usage: UsageCounts = field(default_factory=UsageCounts)
 
     def count_into(self, metrics: AdmissionMetrics) -> None:
         for (verdict, code), number in self.decided.items():
@@ -62,6 +65,7 @@ class Batch:
         for outcome, number in self.taken_back.items():
             metrics.count("cancels_total", number, outcome=outcome)
         metrics.count("results_folded_total", self.results)
+        self.usage.count_into(metrics)
 
 
 def build_batch(
@@ -98,6 +102,7 @@ def build_batch(
                 if degraded_from is not None:
                     batch.degraded[degraded_from] += 1
                 batch.decided[decision.verdict, decision.code or ""] += 1
+                batch.usage.decided(decision, world.tenants)
             case SendHome(partition=home):
                 outputs.append(sent_home(arrival, home, world.catalogue))
                 batch.sent_home += 1
@@ -111,11 +116,22 @@ def build_batch(
                     outputs.append(Output(world.catalogue.cancels, 0, name, _CANCEL))
                 batch.taken_back["written" if name is not None else "nothing"] += 1
         state.apply(arrival, verdict)
-    for offset, ending in results:
-        state.fold_result(ending, offset)
-        batch.results += 1
+    batch.results = fold_results(results, state, world.tenants, batch.usage)
     batch.transaction = progress(state, world.catalogue, outputs)
     return batch
+
+
+def fold_results(
+    results: Iterable[tuple[int, Result | None]], state: State, tenants: Tenants, usage: UsageCounts
+) -> int:
+    """End the jobs of `results`, at their offsets. Returns how many were read."""
+    number = 0
+    for offset, ending in results:
+        job = state.fold_result(ending, offset)
+        if job is not None and ending is not None:
+            usage.ended(job, ending, tenants)
+        number += 1
+    return number
 
 
 def _unreadable(arrival: Arrival, state: State, now_ms: int) -> DeadLetter | None:
@@ -129,11 +145,12 @@ def _unreadable(arrival: Arrival, state: State, now_ms: int) -> DeadLetter | Non
 
 
 def progress(state: State, catalogue: Catalogue, outputs: Sequence[Output] = ()) -> Transaction:
-    """`outputs`, whatever changed of the tenants with the cursor, and the input offset: always together."""
+    """`outputs`, what changed of the tenants with the cursor, who left, and the input offset: always together."""
     at = state.partition
     changes = [Output(catalogue.tenants, at, key, value) for key, value in state.drain_changes()]
+    left = [Output(catalogue.usage, at, key, value) for key, value in state.drain_left()]
     offsets = {TopicPartition(catalogue.requests, at): state.next}
-    return Transaction(outputs=(*outputs, *changes), offsets=offsets)
+    return Transaction(outputs=(*outputs, *changes, *left), offsets=offsets)
 
 
 def sent_home(arrival: Arrival, home: int, catalogue: Catalogue) -> Output:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from admission.arrival import Arrival
 from admission.state import State
 from admission.world import World
-from streams.batch import Batch, build_batch, progress
+from streams.batch import Batch, build_batch, fold_results, progress
 from streams.cluster import Cluster
 from streams.demand import Teller
 from streams.emission import Emission
@@ -27,6 +27,7 @@ from streams.requests import RequestsReader
 from streams.results import Result, ResultsReader
 from streams.settings import AdmissionServiceSettings
 from streams.telling import Telling
+from streams.usage import UsageCounts
 from streams.world import WorldView
 
 _WORLD_POLL_SECONDS = 0.1
@@ -122,14 +123,17 @@ class Holding:
         if not results and not self._unwritten:
             return
 
+        usage = UsageCounts()
+        tenants = (self._around.world.current or self._around.declared).tenants
+
         def build() -> Transaction:
-            for offset, result in results:
-                self._state.fold_result(result, offset)
+            fold_results(results, self._state, tenants, usage)
             return progress(self._state, self._catalogue)
 
         await self._lease.transact(build)
         self._unwritten = False
         self._around.metrics.count("results_folded_total", len(results))
+        usage.count_into(self._around.metrics)
 
     async def _read_through(self, stop: int) -> None:
         """Decide every request from our next offset to `stop`, as the log itself has them."""

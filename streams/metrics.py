@@ -23,6 +23,27 @@ METRICS: tuple[Metric, ...] = (
         "Accepted with a cheaper config than the one asked for, `name@version`.",
         ("config",),
     ),
+    Metric(
+        "kiln_admission_tenant_decisions_total",
+        "counter",
+        "decisions",
+        "Requests decided, by tenant (`other`: all that are not declared by name) and verdict.",
+        ("tenant", "verdict"),
+    ),
+    Metric(
+        "kiln_admission_tenant_jobs_total",
+        "counter",
+        "jobs",
+        "Accepted jobs that ended, by tenant and status.",
+        ("tenant", "status"),
+    ),
+    Metric(
+        "kiln_admission_tenant_gpu_seconds_total",
+        "counter",
+        "seconds",
+        "GPU-seconds used by jobs that ended, by tenant. For a bill read `kiln usage`: this one forgets.",
+        ("tenant",),
+    ),
     Metric("kiln_admission_repeats_total", "counter", "records", "Repeats of a decided request: silent and free."),
     Metric(
         "kiln_admission_dead_letters_total", "counter", "records", "Records dead-lettered, by reason.", ("reason",)

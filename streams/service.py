@@ -25,8 +25,8 @@ from streams.metrics import AdmissionMetrics
 from streams.owners import Owners
 from streams.progress import ProgressWatch
 from streams.settings import AdmissionServiceSettings
-from streams.tokenizers import not_counted
 from streams.telling import Telling
+from streams.tokenizers import not_counted
 from streams.world import WorldView
 
 log = logging.getLogger(__name__)

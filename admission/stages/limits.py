@@ -77,6 +77,7 @@ def _parsed(draft: Draft, limits: AdmissionLimits) -> StageResult:
         return Refusal("invalid_seed" if field == "seed" else "invalid_request", message, field)
     draft.request = request
     draft.retry_of = request.retry_of
+    draft.key = request.key
     return None
 
 

@@ -10,11 +10,12 @@ from admission.draft import Draft, Refusal, StageResult
 from admission.estimate import Estimate, estimate
 from admission.settings import AdmissionLimits
 from admission.stages.memory import memory
+from admission.stages.price import price
 from admission.state import State
 from admission.world import World
 from schemas.pools import Pool
 
-_JUDGED_AGAIN = (memory,)  # what a request has passed with its own config, and must pass with the sibling
+_JUDGED_AGAIN = (price, memory)  # what a request has passed with its own config, and must pass with the sibling
 
 # Below the bound there is so much to do that who comes back a part of the bound late leaves no GPU idle.
 _SPREAD = 0.25
@@ -66,7 +67,7 @@ def _degrade(draft: Draft, state: State, world: World, found: Estimate) -> bool:
     if _wait(other, state, world).ahead_gpu_seconds > found.ahead_gpu_seconds:
         return False
     draft.degraded_from = draft.config.label
-    draft.config, draft.pool = sibling, pool
+    draft.config, draft.pool, draft.gpu_seconds = sibling, pool, other.gpu_seconds
     return True
 
 

@@ -7,14 +7,12 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from admission.bucket import take
 from admission.decide import decide
 from admission.stages.decode import Named, decode
 from admission.verdict import DeadLetter, Decided, Repeat, SendHome, TakeBack
 from schemas.codec import encode
 from schemas.partition import partition_of
 from schemas.request import SEED_MAX, GenerationRequest
-from schemas.tenants import Quota
 from tests.unit.admission.scene import (
     HOME,
     NOW_MS,
@@ -105,34 +103,6 @@ def test_a_body_serialised_again_has_the_same_digest(body: dict[str, Any]) -> No
     assert isinstance(first, Named) == isinstance(second, Named)
     if isinstance(first, Named) and isinstance(second, Named):
         assert first.digest == second.digest
-
-
-# The bucket ----------------------------------------------------------------------------------------------------------
-
-QUOTAS = st.builds(Quota, per_second=st.floats(0.001, 1000), burst=st.floats(1, 1000))
-
-
-@given(QUOTAS, st.lists(st.integers(-100_000, 100_000), max_size=200))
-def test_a_bucket_never_grants_more_than_burst_and_rate(quota: Quota, steps: list[int]) -> None:  # case ADM-02
-    tokens, as_of_ms, granted = quota.burst, NOW_MS, 0
-    moment = latest = NOW_MS
-    for step in steps:
-        moment += step
-        latest = max(latest, moment)
-        taken = take(tokens, as_of_ms, quota, moment, 1.0)
-        assert taken.as_of_ms >= as_of_ms
-        assert 0 <= taken.tokens <= quota.burst
-        assert taken.granted == (taken.retry_after_seconds is None)
-        tokens, as_of_ms, granted = taken.tokens, taken.as_of_ms, granted + taken.granted
-        assert granted <= (quota.burst + quota.per_second * (latest - NOW_MS) / 1000) * (1 + 1e-9)
-
-
-@given(QUOTAS, st.floats(0, 0.999))
-def test_who_comes_back_when_told_is_let_in(quota: Quota, tokens: float) -> None:
-    refused = take(tokens, NOW_MS, quota, NOW_MS, 1.0)
-    assert refused.retry_after_seconds is not None
-    moment = NOW_MS + round(refused.retry_after_seconds * 1000)
-    assert take(refused.tokens, refused.as_of_ms, quota, moment, 1.0).granted
 
 
 # Lives ---------------------------------------------------------------------------------------------------------------

@@ -104,6 +104,7 @@ class Partition:
         self.state.opened(lambda: BIRTH, 0, None, NOW_MS)
         self.decisions: list[tuple[bytes, tuple[tuple[str, bytes], ...], bytes]] = []
         self.tenants: list[tuple[bytes, bytes | None]] = []
+        self.usage: list[tuple[bytes, bytes]] = []
         self.produced: list[Decision] = []
         self.results_end = 0
         self.log()
@@ -127,6 +128,7 @@ class Partition:
 
     def log(self) -> None:
         self.tenants += self.state.drain_changes()
+        self.usage += self.state.drain_left()
 
     def emit(self) -> None:
         since = self.state.emitted_through

@@ -20,7 +20,9 @@ def test_every_name_begins_with_the_prefix() -> None:
 def test_what_shares_a_partition_has_the_same_count() -> None:
     house = catalogue(requests_partitions=6)
     partitions = {spec.name: spec.partitions for spec in house.specs()}
-    assert {partitions[name] for name in (house.requests, house.decisions, house.tenants, house.results)} == {6}
+    assert {
+        partitions[name] for name in (house.requests, house.decisions, house.tenants, house.usage, house.results)
+    } == {6}
     for pool in ("a", "b"):
         counts = {partitions[house.work(pool, lane)] for lane in ("interactive", "standard", "bulk")}
         assert counts | {partitions[house.ledger(pool)]} == {8}
