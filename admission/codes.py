@@ -84,19 +84,20 @@ REJECTIONS: Mapping[RejectionCode, Code] = {
         "No config has this name, or it has no such channel.",
         "Choose one of those that the message lists.",
         stages=("config",),
-        declared="the files in infra/configs",
+        declared="the files in infra/configs, `kiln configs publish`",
     ),
     "config_version_mismatch": Code(
-        "The config has no such version.",
+        "The config has no such version, and declares no other compatible with it.",
         "Choose one of the versions that the message lists, or name a channel.",
         stages=("config",),
-        declared="`versions` of the config",
+        declared="`versions` and `compatible` of the config",
     ),
     "config_retired": Code(
-        "The version of the config is retired.",
-        "Use the channel `stable`, or a later version.",
+        "The version of the config is retired, and no other is declared compatible with it. Or all versions of the "
+        "channel are.",
+        "Use the channel `stable`, or one of the versions that the message lists.",
         stages=("config",),
-        declared="`retired` of the config's version",
+        declared="`retired` and `compatible` of the config, `kiln configs retire`",
     ),
     "policy_violation": Code(
         "A content policy objects to the prompt or the negative prompt, or fails on it. The message names the policy "

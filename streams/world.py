@@ -10,6 +10,7 @@ from aiokafka.errors import KafkaError
 
 from admission.settings import AdmissionLimits
 from admission.world import World
+from schemas.cross_check import siblings
 from schemas.deployment import DeploymentSettings
 from schemas.errors import CatalogueError
 from schemas.lock import check_lock
@@ -22,10 +23,11 @@ from streams.facts.base import Fact
 def load_world(deployment: DeploymentSettings, limits: AdmissionLimits) -> World:
     """The world as the files declare it, with no pool seen yet.
 
-    Raises CatalogueError where a file is wrong, or where a published configuration is not the one that was locked.
+    Raises CatalogueError where a file is wrong, where a published configuration is not the one that was locked, or
+    where the cheaper sibling of one could not stand in for it.
     """
     configs = deployment.load_configs()
-    if problems := check_lock(configs, deployment.configs):
+    if problems := check_lock(configs, deployment.configs) + siblings(configs):
         raise CatalogueError("; ".join(problems))
     return World(
         catalogue=deployment.catalogue(),

@@ -21,7 +21,7 @@ def test_a_whole_cluster_lacks_nothing() -> None:
     assert work_partitions(CATALOGUE, ALL) == {"a": 4, "b": 4}
 
 
-@pytest.mark.parametrize("topic", ["kiln.results", "kiln.dead-letters", "kiln.work.b.bulk"])
+@pytest.mark.parametrize("topic", ["kiln.results", "kiln.dead-letters", "kiln.control", "kiln.work.b.bulk"])
 def test_a_missing_topic_is_named_with_the_cure(topic: str) -> None:
     sentence = topics_missing(CATALOGUE, {name: count for name, count in ALL.items() if name != topic})
     assert sentence == f"the topic {topic} is missing; run `kiln topics create`"
@@ -48,3 +48,12 @@ def test_a_published_config_that_changed_stops_the_start(tmp_path: Path) -> None
     lock.write_text(json.dumps(json.loads(lock.read_text()) | {"sketch@1": "0" * 64}))
     with pytest.raises(CatalogueError, match="sketch@1 is published and its pixels changed"):
         load_world(deployment, AdmissionLimits())
+
+
+def test_a_sibling_that_could_not_stand_in_stops_the_start(tmp_path: Path) -> None:
+    real = DeploymentSettings()
+    for file in real.configs.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "sketch.yaml").write_text((tmp_path / "sketch.yaml").read_text() + "degrades_to: {1: painting@1}\n")
+    with pytest.raises(CatalogueError, match="sketch@1 degrades to painting@1, which is not cheaper"):
+        load_world(DeploymentSettings(configs=tmp_path), AdmissionLimits())
