@@ -23,9 +23,10 @@ from gpu_consumer.engine.virtual.device import VirtualDevice
 from gpu_consumer.memory import quantile_of
 from tests.benchmarks.batching import real_time, virtual_time
 from tests.benchmarks.batching.baselines import EagerPadToMax, Knobs, PadToMax, tuned
-from tests.benchmarks.batching.peers import PEERS, NotInstallable, Peer, environment, serving
+from tests.benchmarks.batching.peers import PEERS, Peer, serving
 from tests.benchmarks.batching.virtual_time import BUCKET, LOAD, SEEDS
 from tests.benchmarks.batching.workload import MEAN_STEPS, Job, poisson
+from tests.benchmarks.environments import NotInstallable, environment
 from tests.benchmarks.report import Measure, report
 
 # A step of a full bucket takes 5 ms then, some ten times what a sleep of this kind is late by on a quiet machine.
@@ -83,7 +84,7 @@ def _beside(
     Any step counts may share its batch, which runs as long as the longest. It answers a batch as a whole: if that were
     split by step count, the first part would wait for the last.
     """
-    python = environment(peer)
+    python = environment(peer.name, peer.package)
     best: tuple[real_time.Seen, Knobs] | None = None
     settings = [tuned(peer.name, jobs, device, variants=(variant,)).knobs for variant in (PadToMax, EagerPadToMax)]
     for knobs in dict.fromkeys(settings):
