@@ -1,8 +1,9 @@
 """The peer: the shortest aiokafka loop that reads a topic and writes every record to another one, acks=all.
 
-    python -m tests.benchmarks.copy_loop BOOTSTRAP GROUP SOURCE TARGET
+    python -m tests.benchmarks.copy_loop BOOTSTRAP GROUP SOURCE TARGET [--validate]
 
-It keeps no promise: a crash loses or repeats records. It shows what the client and the broker cost by themselves.
+It keeps no promise: a crash loses or repeats records. It shows what the client and the broker cost by themselves; with
+--validate, what a service costs at least that may not believe its records.
 """
 
 import asyncio
@@ -10,11 +11,14 @@ import sys
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
+from schemas.codec import decode_object
+from schemas.request import GenerationRequest
+
 _BATCH = 500
 
 
-async def copy(bootstrap: str, group: str, source: str, target: str) -> None:
-    """Copy until cancelled. Prints `ready` once partitions are assigned."""
+async def copy(bootstrap: str, group: str, source: str, target: str, *, validating: bool) -> None:
+    """Copy until cancelled. Prints `ready` once partitions are assigned. Validating, it raises at a bad record."""
     consumer = AIOKafkaConsumer(
         source,
         bootstrap_servers=bootstrap,
@@ -32,6 +36,10 @@ async def copy(bootstrap: str, group: str, source: str, target: str) -> None:
             if not ready and consumer.assignment():
                 ready = True
                 print("ready", flush=True)
+            if validating:
+                for records in taken.values():
+                    for record in records:
+                        GenerationRequest.model_validate(decode_object(record.value))
             sends = [
                 await producer.send(target, record.value, key=record.key, partition=record.partition)
                 for records in taken.values()
@@ -43,4 +51,4 @@ async def copy(bootstrap: str, group: str, source: str, target: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(copy(*sys.argv[1:5]))
+    asyncio.run(copy(*sys.argv[1:5], validating=sys.argv[5:] == ["--validate"]))

@@ -11,11 +11,29 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 TENANTS = tuple(f"bench-{i}" for i in range(16))  # on all partitions
 
 
-class Publisher:
-    """Good requests, numbered from 0, each of its own prompt."""
+def request(number: int, prompts: Sequence[str], configs: Sequence[str]) -> tuple[str, bytes]:
+    """The tenant and the body of one request."""
+    tenant = TENANTS[number % len(TENANTS)]
+    prompt = prompts[number % len(prompts)] if prompts else f"a picture of nothing in particular, number {number}"
+    body = {
+        "request_id": f"b{number}",
+        "tenant": tenant,
+        "prompt": prompt,
+        "config": {"name": configs[number % len(configs)]},
+        "seed": number,
+    }
+    return tenant, json.dumps(body).encode()
 
-    def __init__(self, bootstrap: str, topic: str) -> None:
+
+class Publisher:
+    """Good requests, numbered from 0. `prompts` and `configs` come in turn; without prompts each has its own."""
+
+    def __init__(
+        self, bootstrap: str, topic: str, *, prompts: Sequence[str] = (), configs: Sequence[str] = ("sketch",)
+    ) -> None:
         self._topic = topic
+        self._prompts = prompts
+        self._configs = configs
         self._number = 0
         self._producer: Any = Producer(
             {"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0, "partitioner": "murmur2_random"}
@@ -24,26 +42,16 @@ class Publisher:
 
     def publish(self) -> str:
         """Hand one request to the client. Returns its id."""
-        request_id = f"b{self._number}"
-        tenant = TENANTS[self._number % len(TENANTS)]
-        body = {
-            "request_id": request_id,
-            "tenant": tenant,
-            "prompt": f"a picture of nothing in particular, number {self._number}",
-            "config": {"name": "sketch"},
-            "seed": self._number,
-        }
-        self._number += 1
-        self.published[request_id] = time.monotonic()
-        self._producer.produce(self._topic, json.dumps(body).encode(), key=tenant.encode())
-        self._producer.poll(0)
+        request_id, tenant, body = self._next()
+        self._hand_over(request_id, tenant, body)
         return request_id
 
     def burst(self, count: int) -> float:
         """Publish `count` at once and return when it began, monotonic. Blocks until all are acknowledged."""
+        ready = [self._next() for _ in range(count)]  # so that publishing takes little from what is measured
         started = time.monotonic()
-        for _ in range(count):
-            self.publish()
+        for each in ready:
+            self._hand_over(*each)
         self.flush()
         return started
 
@@ -56,6 +64,15 @@ class Publisher:
             ids.append(self.publish())
         self.flush()
         return ids
+
+    def _next(self) -> tuple[str, str, bytes]:
+        number, self._number = self._number, self._number + 1
+        return f"b{number}", *request(number, self._prompts, self._configs)
+
+    def _hand_over(self, request_id: str, tenant: str, body: bytes) -> None:
+        self.published[request_id] = time.monotonic()
+        self._producer.produce(self._topic, body, key=tenant.encode())
+        self._producer.poll(0)
 
     def flush(self) -> None:
         if left := self._producer.flush(60):
@@ -110,6 +127,10 @@ class Watcher:
 
     def _follow(self) -> None:
         while not self._stop.is_set():
-            messages = self._consumer.consume(1000, timeout=0.02)
+            first = self._consumer.poll(0.05)
+            if first is None:
+                continue
+            # Asked to wait for a thousand, it would hold the first ones back.
+            messages = [first, *self._consumer.consume(1000, timeout=0)]
             now = time.monotonic()
             self._seen += [(now, message.value()) for message in messages if message.error() is None]

@@ -10,28 +10,24 @@ bar is missed.
 """
 
 import os
-import secrets
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from confluent_kafka.admin import AdminClient, NewTopic
 from rich.console import Console
 
-from tests.benchmarks.load import TENANTS, Publisher, Watcher
+from tests.benchmarks.load import Publisher, Watcher
+from tests.benchmarks.rates import Latency, burst, drip
 from tests.benchmarks.report import FOLDER, Measure, report
-from tests.fault.children import Child, stop_all
-from tests.fault.history import Limit
+from tests.benchmarks.services import copy_loop, deployment, running, start, work_of
 from tests.fault.plan import Kind
-from tests.fault.reader import holders_of
 from tests.fault.waiting import Deadline
-from tests.fault.world import POOL, World, broker, make_world
+from tests.fault.world import POOL, broker
 
 _COPY_BURST = 20_000
 _BURST, _BURSTS = 2_000, 3
@@ -40,17 +36,8 @@ _DRIP_PER_SECOND, _DRIP_SECONDS = 10.0, 12.0
 _RUN_SECONDS = 480.0
 _WAIT_SECONDS = 150.0
 _MEMORY = Path("/dev/shm")
-_NO_LIMIT = Limit(burst=1e9, per_second=1e6)
 
 console = Console(highlight=False, soft_wrap=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Latency:
-    """Seconds from handing a request to the producer until the reader had its record."""
-
-    p50: float
-    p95: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,25 +101,12 @@ def measures_of(copy_rate: float, copy: Latency, figures: Mapping[str, Figures])
 
 def measure_copy_loop(bootstrap: str, folder: Path, deadline: Deadline) -> tuple[float, Latency]:
     """Events a second and latency of the peer, with the records that the pipeline gets."""
-    world = _world(bootstrap, folder, "copy", {})
-    target = f"{world.mark}.copies"
-    partitions = world.catalogue.requests_partitions
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 4})
-    admin.create_topics([NewTopic(target, partitions, 1)])[target].result()
-    command = [sys.executable, "-m", "tests.benchmarks.copy_loop", bootstrap, f"{world.mark}.copy"]
-    with (
-        subprocess.Popen([*command, world.catalogue.requests, target], stdout=subprocess.PIPE) as loop,
-        closing(Watcher(bootstrap, [(target, partition) for partition in range(partitions)])) as watcher,
-    ):
-        try:
-            assert loop.stdout is not None
-            assert loop.stdout.readline() == b"ready\n", "the copy loop did not start"
-            publisher = Publisher(bootstrap, world.catalogue.requests)
-            _burst(publisher, watcher, _WARM_UP, deadline)
-            rate = _burst(publisher, watcher, _COPY_BURST, deadline)
-            return rate, _drip(publisher, watcher, deadline)
-        finally:
-            loop.kill()
+    world = deployment(bootstrap, folder, "copy", {})
+    with copy_loop(world, validating=False) as (watcher, _):
+        publisher = Publisher(bootstrap, world.catalogue.requests)
+        burst(publisher, watcher, _WARM_UP, deadline)
+        rate = burst(publisher, watcher, _COPY_BURST, deadline)
+        return rate, drip(publisher, watcher, _DRIP_PER_SECOND, _DRIP_SECONDS, deadline)
 
 
 def measure_pipeline(bootstrap: str, folder: Path, store: Path, intake: str, deadline: Deadline) -> Figures:
@@ -144,77 +118,30 @@ def measure_pipeline(bootstrap: str, folder: Path, store: Path, intake: str, dea
         "KILN_GPU_BATCH_WAIT_SECONDS": "0",
         "KILN_STORE_URL": (store / intake).as_uri(),
     }
-    world = _world(bootstrap, folder, intake, settings)
+    world = deployment(bootstrap, folder, intake, settings)
     catalogue = world.catalogue
     admission, consumer = world.child(Kind.ADMISSION, 0, {}), world.child(Kind.GPU, 0, {})
     results = [(catalogue.results, partition) for partition in range(catalogue.requests_partitions)]
-    work = [(topic, partition) for topic in world.work_topics for partition in range(catalogue.pools[POOL].partitions)]
     publisher = Publisher(bootstrap, catalogue.requests)
-    with _running([admission, consumer], deadline):
-        _start(admission, bootstrap, catalogue.admission_group, deadline)
-        with closing(Watcher(bootstrap, work)) as watcher:
-            _burst(publisher, watcher, _WARM_UP, deadline)
+    with running([admission, consumer], deadline):
+        start(admission, bootstrap, catalogue.admission_group, deadline)
+        with closing(Watcher(bootstrap, work_of(world))) as watcher:
+            burst(publisher, watcher, _WARM_UP, deadline)
             admission_alone = _bursts(publisher, watcher, deadline)
         with closing(Watcher(bootstrap, results)) as watcher:
-            _start(consumer, bootstrap, catalogue.gpu_group(POOL), deadline)
+            start(consumer, bootstrap, catalogue.gpu_group(POOL), deadline)
             watcher.wait(_WARM_UP + _BURSTS * _BURST, min(_WAIT_SECONDS, deadline.left))
             moments = watcher.moments()
             # Neither the joining nor the first cold batches.
             gpu_alone = (len(moments) - _WARM_UP) / (moments[-1] - moments[_WARM_UP])
             together = _bursts(publisher, watcher, deadline)
-            latency = _drip(publisher, watcher, deadline)
+            latency = drip(publisher, watcher, _DRIP_PER_SECOND, _DRIP_SECONDS, deadline)
     return Figures(admission_alone, gpu_alone, together, latency)
-
-
-def _world(bootstrap: str, folder: Path, name: str, settings: Mapping[str, str]) -> World:
-    limits = dict.fromkeys(TENANTS, _NO_LIMIT)
-    prefix = f"bench-{name}-{secrets.token_hex(3)}"
-    return make_world(folder / name, bootstrap, prefix=prefix, limits=limits, settings=settings)
-
-
-@contextmanager
-def _running(children: Sequence[Child], deadline: Deadline) -> Iterator[None]:
-    try:
-        yield
-        stop_all(children, deadline, seconds=40)
-    finally:
-        for child in children:
-            child.destroy()
-
-
-def _start(child: Child, bootstrap: str, group: str, deadline: Deadline) -> None:
-    """Start a service and wait until it holds partitions. Raises TooLate."""
-
-    def holds() -> bool:
-        assert child.running, f"{child.name} ended with {child.exit_status}; see {child.log}"
-        return child.ready() and child.client_id in holders_of(bootstrap, group)
-
-    child.start()
-    deadline.wait_for(holds, f"{child.name} to hold partitions", seconds=60)
 
 
 def _bursts(publisher: Publisher, watcher: Watcher, deadline: Deadline) -> float:
     """The median of a few, for a neighbour of the machine may take one."""
-    return statistics.median(_burst(publisher, watcher, _BURST, deadline) for _ in range(_BURSTS))
-
-
-def _burst(publisher: Publisher, watcher: Watcher, count: int, deadline: Deadline) -> float:
-    """Events a second from the first request handed over until the last record read."""
-    before = watcher.count
-    started = publisher.burst(count)
-    ended = watcher.wait(before + count, min(_WAIT_SECONDS, deadline.left))
-    return count / (ended - started)
-
-
-def _drip(publisher: Publisher, watcher: Watcher, deadline: Deadline) -> Latency:
-    """Latency while nothing queues."""
-    before = watcher.count
-    ids = publisher.drip(_DRIP_PER_SECOND, _DRIP_SECONDS)
-    watcher.wait(before + len(ids), min(_WAIT_SECONDS, deadline.left))
-    came = watcher.by_request(before)
-    seconds = [came[each][0] - publisher.published[each] for each in ids]
-    cuts = statistics.quantiles(seconds, n=20)
-    return Latency(p50=statistics.median(seconds), p95=cuts[-1])
+    return statistics.median(burst(publisher, watcher, _BURST, deadline) for _ in range(_BURSTS))
 
 
 if __name__ == "__main__":

@@ -43,6 +43,12 @@ class Child:
         return f"{self.name}.{self.starts}"
 
     @property
+    def pid(self) -> int:
+        """Of its last start."""
+        assert self._process is not None, f"{self.name} was never started"
+        return self._process.pid
+
+    @property
     def running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
