@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test check fuzz fault-smoke fault-gpu soak bench-pipeline bench-engine bench-memory bench-gpu bench-batching bench-reproducibility clean
+.PHONY: help setup lock demo test check fuzz fault-smoke fault-gpu soak bench-pipeline bench-admission bench-engine bench-memory bench-gpu bench-batching bench-reproducibility clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 23
@@ -56,6 +56,9 @@ soak: $(READY) ## what takes long: fault-smoke with new seeds (ROUNDS=n), 500 re
 
 bench-pipeline: $(READY) ## events a second and latency end to end, beside a raw copy loop
 	$(BIN)/python -m tests.benchmarks.pipeline
+
+bench-admission: $(READY) ## admission beside a copy loop, FastStream, Quix Streams and Bytewax (PEERS=none, PROMPTS=file)
+	$(BIN)/python -m tests.benchmarks.admission $(if $(PEERS),--peers $(PEERS)) $(if $(PROMPTS),--prompts $(PROMPTS))
 
 bench-engine: $(READY) ## the step loop beside stock diffusers: throughput and levels apart
 	$(BIN)/python -m tests.benchmarks.engine

@@ -1,0 +1,92 @@
+"""CPU of a decision, beside bare pydantic validation of the same event, in one process and by turns."""
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from uuid import uuid4
+
+from admission.arrival import Arrival
+from admission.decide import decide
+from admission.settings import AdmissionLimits
+from admission.state import State
+from admission.world import World
+from schemas.catalogue import load_configs
+from schemas.partition import partition_of
+from schemas.pools import Pool, Pools
+from schemas.request import GenerationRequest
+from schemas.tenants import Quota, Tenants
+from schemas.topics import Catalogue, TopicSettings
+from tests.benchmarks.load import request
+from tests.benchmarks.report import ROOT
+
+_EVENTS = 4000
+_ROUNDS = 7
+_PARTITION = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cpu:
+    """Seconds an event."""
+
+    decision: float
+    validation: float
+
+
+def decision_and_validation(prompts: Sequence[str], configs: Sequence[str]) -> Cpu:
+    """The medians of a few rounds, none the first."""
+    world = _world()
+    arrivals = _arrivals(world, prompts, configs)
+    decisions, validations = [], []
+    for _ in range(_ROUNDS + 1):
+        decisions.append(_deciding(arrivals, world))
+        validations.append(_cpu(lambda: [_validate(arrival) for arrival in arrivals]) / len(arrivals))
+    return Cpu(statistics.median(decisions[1:]), statistics.median(validations[1:]))
+
+
+def _world() -> World:
+    """A deployment that refuses nothing."""
+    pool = Pool(gpu_product="cpu", vram_bytes=2 << 30, price_usd_per_hour=0, replicas_max=2, partitions=4)
+    return World(
+        catalogue=Catalogue(TopicSettings(), Pools(pools={"default": pool})),
+        configs=load_configs(ROOT / "infra" / "configs"),
+        tenants=Tenants(default=Quota(burst=1e9, per_second=1e6)),
+        work_partitions={"default": pool.partitions},
+        limits=AdmissionLimits(),
+    )
+
+
+def _arrivals(world: World, prompts: Sequence[str], configs: Sequence[str]) -> list[Arrival]:
+    """Good requests of one partition, as they stand in its log."""
+    partitions, now_ms = world.catalogue.requests_partitions, _now_ms()
+    sent = (
+        (tenant.encode(), body) for tenant, body in (request(number, prompts, configs) for number in range(_EVENTS))
+    )
+    mine = [(key, body) for key, body in sent if partition_of(key, partitions) == _PARTITION]
+    return [Arrival(_PARTITION, offset, now_ms, key, body) for offset, (key, body) in enumerate(mine)]
+
+
+def _deciding(arrivals: Sequence[Arrival], world: World) -> float:
+    """Without what makes the verdicts true, but upon a state that they were made true in."""
+    state, now_ms, seconds = State(_PARTITION, world.limits), _now_ms(), 0.0
+    state.opened(uuid4, 0, None, now_ms)
+    for arrival in arrivals:
+        began = time.thread_time()
+        verdict = decide(arrival, state, world, now_ms)
+        seconds += time.thread_time() - began
+        state.apply(arrival, verdict)
+    return seconds / len(arrivals)
+
+
+def _validate(arrival: Arrival) -> GenerationRequest:
+    return GenerationRequest.model_validate_json(arrival.value or b"")
+
+
+def _cpu(work: Callable[[], object]) -> float:
+    began = time.thread_time()
+    work()
+    return time.thread_time() - began
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
