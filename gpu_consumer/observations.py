@@ -61,7 +61,8 @@ class _Noted:
 
 
 class Observations:
-    """For one loop. `device`: the product of ours; only what was measured on the same is heard.
+    """For one loop. `device`: the product of ours; only what was measured on the same is heard. `pool`: ours, told with
+    each, for admission's prices.
 
     A key is published once in `period_seconds` at most, its newest state alone. A broker that is away makes it late.
     """
@@ -72,6 +73,7 @@ class Observations:
         topic: str,
         device: str,
         *,
+        pool: str = "",
         period_seconds: float = 30.0,
         window: int = 64,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -79,6 +81,7 @@ class Observations:
         self._kafka = kafka
         self._topic = topic
         self._device = device
+        self._pool = pool
         self._period_seconds = period_seconds
         self._now = now
         self._noted = _Noted(window)
@@ -101,10 +104,9 @@ class Observations:
     def note(self, kind: str, bucket: int, config_hash: str, peak_bytes: int, gpu_seconds: float) -> None:
         """A batch was measured: its peak beside the weights, and the GPU-seconds of one of its pictures. Never blocks.
 
-        A peak of 0 is no measure: the engine's device has no account of memory.
+        A peak of 0 is no measure of memory: the device has no account of it. Its seconds are told all the same.
         """
-        if peak_bytes > 0:
-            self._noted.add(Key(kind, bucket, config_hash), peak_bytes, gpu_seconds)
+        self._noted.add(Key(kind, bucket, config_hash), peak_bytes, gpu_seconds)
 
     def peaks(self) -> tuple[Peak, ...]:
         """The largest of what engines of this device tell of each kind and bucket, ours before a restart included."""
@@ -163,6 +165,7 @@ class Observations:
     def _observation(self, key: Key, window: _Window) -> Observation:
         return Observation(
             device=self._device,
+            pool=self._pool,
             kind=key.kind,
             bucket=key.bucket,
             config_hash=key.config_hash,

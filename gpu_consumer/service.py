@@ -218,7 +218,9 @@ class GpuService:
             yield
             return
         period = self._settings.observe_seconds
-        observations = Observations(self._kafka, self._observations_topic, device, period_seconds=period)
+        observations = Observations(
+            self._kafka, self._observations_topic, device, pool=self._settings.pool, period_seconds=period
+        )
         self._measures = Measures(self._engine, observations, period_seconds=period)
         async with self._measures.running():
             yield

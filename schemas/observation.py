@@ -20,6 +20,7 @@ class Observation(BaseModel):
 
     schema_version: Literal[1] = 1
     device: str = Field(min_length=1, max_length=200, description="Its product, as its vendor names it.")
+    pool: str = Field(default="", max_length=200, description="Whose consumer measured it; empty where none said so.")
     kind: str = Field(min_length=1, max_length=200, description="What may share a batch: model, dtype and shape.")
     bucket: Annotated[int, Field(ge=1, le=256)] = Field(description="Pictures in the padded batch.")
     config_hash: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]

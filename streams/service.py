@@ -15,6 +15,7 @@ from streams.errors import IntakeFailed
 from streams.facts.cancels import CancelsFact
 from streams.facts.control import ControlFact
 from streams.facts.policies import PoliciesFact
+from streams.facts.prices import PricesFact
 from streams.facts.secrets import SecretsFact
 from streams.facts.waits import WaitsFact
 from streams.health import HealthServer
@@ -81,6 +82,7 @@ class AdmissionService:
             cluster = await stack.enter_async_context(Cluster(self._kafka, catalogue))
             facts = (
                 CancelsFact(self._kafka, catalogue),
+                PricesFact(self._kafka, catalogue),
                 PoliciesFact(self._declared.policies, self.metrics, settings.policy_slow_seconds),
                 ControlFact(self._kafka, catalogue, self._declared.configs, self.metrics),
                 SecretsFact(settings.signing_keys, self._declared.tenants, settings.refresh_seconds),

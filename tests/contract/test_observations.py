@@ -91,6 +91,19 @@ async def test_a_batch_in_two_configurations_is_predicted_by_the_larger(kafka: K
         await become(lambda: set(ours.peaks()) == {Peak("kind", 4, 3 * GB), Peak("kind", 1, GB)})
 
 
+async def test_seconds_are_told_by_a_device_without_an_account_of_memory(kafka: KafkaSettings, topic: str) -> None:
+    records: list[Record] = []
+    view = CompactedView(kafka, topic, records.append)
+    await view.start()
+    async with observing(kafka, topic) as ours:
+        ours.note("kind", 1, HASH, 0, 1.5)
+        await become(lambda: bool(records))
+        assert ours.peaks() == ()
+    await view.stop()
+    told = decode_observation(records[-1].value or b"")
+    assert (told.peak_bytes, told.gpu_seconds) == (0, 1.5)
+
+
 async def test_a_key_is_told_at_most_once_a_period(kafka: KafkaSettings, topic: str) -> None:
     records: list[Record] = []
     view = CompactedView(kafka, topic, records.append)

@@ -26,6 +26,30 @@ def test_a_pool_that_could_not_work_is_refused(changes: dict[str, Any], sentence
         Pool.model_validate({**POOL, **changes})
 
 
+@pytest.mark.parametrize(
+    ("declared", "device", "same"),
+    [
+        ("H200", "NVIDIA H200", True),
+        ("NVIDIA-H200", "NVIDIA H200", True),
+        ("nvidia h200", "NVIDIA H200", True),
+        ("NVIDIA-H100-80GB-HBM3", "NVIDIA H100 80GB HBM3", True),
+        ("NVIDIA-H100-80GB-HBM3-SHARED", "NVIDIA H100 80GB HBM3", True),
+        ("H100", "NVIDIA H100 80GB HBM3", True),
+        ("H100", "NVIDIA H100 80GB HBM3 MIG 1g.10gb", False),
+        ("NVIDIA-H100-80GB-HBM3-MIG-1g.10gb", "NVIDIA H100 80GB HBM3 MIG 1g.10gb", True),
+        ("NVIDIA-H100-80GB-HBM3-MIG-1g.10gb", "NVIDIA H100 80GB HBM3 MIG 2g.20gb", False),
+        ("NVIDIA-H100-80GB-HBM3-MIG-1g.10gb", "NVIDIA H100 80GB HBM3", False),
+        ("H100", "NVIDIA H200", False),
+        ("H10", "NVIDIA H100", False),
+        ("H100 80GB", "NVIDIA H100", False),
+        ("cpu", "Intel(R) Xeon(R) Platinum 8481C", False),
+        ("NVIDIA", "NVIDIA H200", False),
+    ],
+)
+def test_a_pool_s_product_is_that_of_its_card_however_it_is_spelt(declared: str, device: str, same: bool) -> None:
+    assert Pool.model_validate({**POOL, "gpu_product": declared}).is_product(device) is same
+
+
 def test_a_tenant_has_its_own_quota_or_the_default_or_none() -> None:
     own, default = Quota(per_second=1, burst=2), Quota(per_second=3, burst=4)
     assert Tenants(default=default, tenants={"alice": own}).quota_of("alice") == own
