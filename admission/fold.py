@@ -45,10 +45,23 @@ class Fold:
         else:
             self._tenants[key] = value
 
+    def is_over(self, headers: Sequence[tuple[str, bytes | None]]) -> bool:
+        """Whether the last cursor folded needs neither this decision nor any before it."""
+        name = self._name(headers)
+        cursor = self.cursor
+        return cursor is not None and name.number < cursor.oldest and name.offset < cursor.emitted_through
+
     def decision(self, key: bytes, headers: Sequence[tuple[str, bytes | None]], value: bytes | None) -> None:
+        name = self._name(headers)
+        if self.cursor is None or name.number >= self.cursor.oldest:
+            self.names.append((key, name))
+        if self.cursor is None or name.offset >= self.cursor.emitted_through:
+            self._values.append((name.offset, value))
+
+    def _name(self, headers: Sequence[tuple[str, bytes | None]]) -> Name:
         fields = {header: (content or b"").decode("utf-8", "replace") for header, content in headers}
         try:
-            name = Name(
+            return Name(
                 number=int(fields[HEADER_NUMBER]),
                 digest=fields[HEADER_DIGEST],
                 offset=int(fields[HEADER_OFFSET]),
@@ -60,10 +73,6 @@ class Fold:
                 f"a decision of partition {self._partition} lacks the headers of one; something else wrote to the "
                 f"decisions topic: keep it to admission"
             ) from error
-        if self.cursor is None or name.number >= self.cursor.oldest:
-            self.names.append((key, name))
-        if self.cursor is None or name.offset >= self.cursor.emitted_through:
-            self._values.append((name.offset, value))
 
     def _forget(self, cursor: Cursor) -> None:
         while self.names and self.names[0][1].number < cursor.oldest:

@@ -50,6 +50,11 @@ class State:
         assert self._fold is not None, "fold before opened()"
         self._fold.decision(key, headers, value)
 
+    def is_over(self, headers: Sequence[tuple[str, bytes | None]]) -> bool:
+        """Whether a record of decisions and all before it are needed no more, once the tenants topic is folded."""
+        assert self._fold is not None, "fold before opened()"
+        return self._fold.is_over(headers)
+
     def opened(
         self,
         birth: Callable[[], UUID],

@@ -99,7 +99,7 @@ class Owner:
         around, catalogue = self._around, self._around.declared.catalogue
         began = time.monotonic()
         state = State(self.partition, around.declared.limits)
-        await lease.open(_folding_into(state, catalogue.tenants))
+        await lease.open(_folding_into(state, catalogue.tenants), _unneeded_by(state, catalogue.decisions))
         again = state.opened(
             uuid4,
             log_end=await around.cluster.end(catalogue.requests, self.partition),
@@ -147,3 +147,12 @@ def _folding_into(state: State, tenants: str) -> Callable[[Record], None]:
             state.fold_decision(record.key or b"", record.headers, record.value)
 
     return fold
+
+
+def _unneeded_by(state: State, decisions: str) -> Callable[[Record], bool]:
+    """Decisions are kept for days and needed for an hour."""
+
+    def unneeded(record: Record) -> bool:
+        return record.topic == decisions and state.is_over(record.headers)
+
+    return unneeded

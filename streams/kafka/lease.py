@@ -32,6 +32,7 @@ from typing import Any
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.structs import OffsetAndMetadata
 
+from streams.kafka.bisect import first_needed
 from streams.kafka.clients import stop_client, transactional_producer
 from streams.kafka.errors import LeaseVoid, LogTruncated, LogUnavailable
 from streams.kafka.log import Record, read_log
@@ -88,25 +89,26 @@ class Lease:
         """True while transactions may be written."""
         return self._open and not self._void
 
-    async def open(self, fold: Callable[[Record], None]) -> None:
+    async def open(self, fold: Callable[[Record], None], unneeded: Callable[[Record], bool] | None = None) -> None:
         """Fence every former owner, then hand each committed record of the log to `fold`, partition after partition in
-        the order given, so that one may tell what of the next need not be kept.
+        the order given, so that one may tell what of the next need not be kept. Where `unneeded` says so of a record,
+        that one and all before it in its partition need not be read; then some of those are not.
 
-        Takes as long as the log is; the fence alone up to kafka.open_timeout_ms. The epoch is taken even when this
-        fails. Raises LeaseVoid when it could not be done now; what `fold` raises, and RecordUnreadable, pass, since
-        another try would end the same. In every case but success the lease is void.
+        Takes as long as what is needed of the log; the fence alone up to kafka.open_timeout_ms. The epoch is taken even
+        when this fails. Raises LeaseVoid when it could not be done now; what `fold` and `unneeded` raise, and
+        RecordUnreadable, pass, since another try would end the same. In every case but success the lease is void.
         """
         assert self._producer is None, "a lease opens once: make another"
         self._refuse_void()
         async with self._lock:
             try:
-                await self._fence_and_read(fold)
+                await self._fence_and_read(fold, unneeded)
             except BaseException:
                 self._spoil()
                 raise
             self._open = True
 
-    async def _fence_and_read(self, fold: Callable[[Record], None]) -> None:
+    async def _fence_and_read(self, fold: Callable[[Record], None], unneeded: Callable[[Record], bool] | None) -> None:
         began = time.monotonic()
         self._producer = transactional_producer(self._kafka, self._transactional_id)
         try:
@@ -118,7 +120,8 @@ class Lease:
         count = 0
         try:
             for partition in self._log:
-                async with aclosing(read_log(self._kafka, [partition])) as records:
+                start = {} if unneeded is None else {partition: await first_needed(self._kafka, partition, unneeded)}
+                async with aclosing(read_log(self._kafka, [partition], start=start)) as records:
                     async for record in records:
                         self._refuse_void()
                         fold(record)

@@ -8,6 +8,7 @@ from admission.errors import StateRefused
 from admission.state import State
 from admission.verdict import Repeat
 from schemas.tenancy import CURSOR_KEY
+from schemas.tenants import Quota, Tenants
 from tests.unit.admission.scene import (
     BIRTH,
     HOME,
@@ -291,3 +292,37 @@ def test_limits_that_contradict_the_topics_end_the_start() -> None:
         make_world(deadline_seconds_max=30 * 86_400)
     with pytest.raises(ValueError, match="default_deadline_seconds"):
         make_world(default_deadline_seconds=8 * 86_400)
+
+
+def test_decisions_that_are_over_need_not_be_read() -> None:
+    partition = Partition(make_world(tenants=Tenants(default=Quota(per_second=1000, burst=1000))))
+    for number in range(20):
+        work = accepted(partition.send(request(f"r{number}"), at_ms=NOW_MS + number * HOUR_MS // 10))
+        if number % 2:
+            partition.finish(work.job_id)
+    partition.decide(arrival(request("d"), partition.state.next, at_ms=partition.state.clock_ms))  # and not produced
+    partition.log()
+    whole, produced_again = partition.take_over(partition.state.clock_ms)
+
+    probe = partition.fold()
+    over = [probe.is_over(headers) for _, headers, _ in partition.decisions]
+    assert over == sorted(over, reverse=True), "what is needed comes after what is not"
+    assert 5 < sum(over) < 15
+    for left_out in (1, sum(over)):
+        shorter = Partition(partition.world)
+        shorter.state, shorter.tenants = partition.state, partition.tenants
+        shorter.decisions = partition.decisions[left_out:]
+        state, again = shorter.take_over(partition.state.clock_ms)
+        assert snapshot(state) == snapshot(whole)
+        assert again == produced_again
+    shorter.decisions = partition.decisions[sum(over) + 1 :]
+    with pytest.raises(StateRefused, match="was truncated"):
+        shorter.take_over(partition.state.clock_ms)
+
+
+def test_without_a_cursor_no_decision_is_over() -> None:
+    partition = lived_through()
+    state = State(HOME)
+    assert not any(state.is_over(headers) for _, headers, _ in partition.decisions)
+    with pytest.raises(StateRefused, match="lacks the headers"):
+        state.is_over([("n", b"x")])

@@ -40,7 +40,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Script:
     class FakeLease:
         def __init__(self, *_: Any, **__: Any) -> None: ...
 
-        async def open(self, fold: Any) -> None:
+        async def open(self, fold: Any, unneeded: Any) -> None:
             script.log.append("open")
             if script.openings and (error := script.openings.pop(0)) is not None:
                 raise error
