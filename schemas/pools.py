@@ -57,7 +57,7 @@ def _same_product(declared: str, device: str) -> bool:
 
 
 def _words(product: str) -> tuple[list[str], list[str]]:
-    """Of the card, and of the slice that a MIG profile names. Kubernetes calls a card that is used in turns `shared`."""
+    """Of the card, and of the slice that a MIG profile names. A card used in turns is `shared` to Kubernetes."""
     words = [word for word in re.findall(r"[a-z0-9.]+", product.casefold()) if word not in _VOID]
     at = words.index("mig") if "mig" in words else len(words)
     return words[:at], words[at:]

@@ -1,12 +1,21 @@
 """Who uses how much: counted for the metrics page as it is committed, and summed from the topics for a bill."""
 
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import aclosing
 from dataclasses import dataclass, field
+from uuid import UUID
+
+from aiokafka import TopicPartition
 
 from admission.state import Result
 from schemas.decision import Decision
-from schemas.tenancy import Outstanding
+from schemas.tenancy import CURSOR_KEY, Counts, Cursor, Outstanding, TenantRecord, UsageRecord, holder_of
 from schemas.tenants import Tenants
+from schemas.topics import Catalogue
+from streams.kafka.admin import require_topics
+from streams.kafka.log import Record, read_log
+from streams.kafka.settings import KafkaSettings
 from streams.metrics import AdmissionMetrics
 
 OTHER = (
@@ -42,3 +51,74 @@ class UsageCounts:
 
 def _label(tenant: str, tenants: Tenants) -> str:
     return tenant if tenant in tenants.tenants else OTHER
+
+
+@dataclass(slots=True)
+class Usage:
+    """Of a tenant, all its keys included, or of one key of it: every count since the deployment's birth, of accounts
+    that are open and of those that left and are retained."""
+
+    tenant: str
+    key: str | None
+    accepted: int = 0
+    rejected: int = 0
+    cancelled: int = 0
+    finished: int = 0
+    ended: Counter[str] = field(default_factory=Counter)
+    dropped: int = 0
+    gpu_seconds: float = 0.0
+
+    @property
+    def outstanding(self) -> int:
+        return self.accepted - self.finished - self.dropped
+
+    def add(self, counts: Counts) -> None:
+        self.accepted += counts.accepted
+        self.rejected += counts.rejected
+        self.cancelled += counts.cancelled
+        self.finished += counts.finished
+        self.ended.update(counts.ended)
+        self.dropped += counts.dropped
+        self.gpu_seconds += counts.gpu_seconds
+
+
+async def read_usage(kafka: KafkaSettings, catalogue: Catalogue) -> list[Usage]:
+    """By tenant and key. Raises StreamError, and ValueError where a newer admission wrote.
+
+    Each transaction counts once: an account stands in tenants until the transaction that moves its counts to usage. So
+    tenants is read first, and an account found in both has left in between.
+    """
+    await require_topics(kafka, [catalogue.tenants, catalogue.usage])
+    births: dict[int, UUID] = {}
+    open_: dict[tuple[int, str], TenantRecord] = {}
+    async for record in _records(kafka, catalogue, catalogue.tenants):
+        name = (record.key or b"").decode("utf-8", "replace")
+        if record.key == CURSOR_KEY and record.value is not None:
+            births[record.partition] = Cursor.model_validate_json(record.value).birth
+        elif record.value is None:
+            open_.pop((record.partition, name), None)
+        elif not (record.key or b"").startswith(b"\0"):
+            open_[record.partition, name] = TenantRecord.model_validate_json(record.value)
+    sums: dict[tuple[str, str | None], Usage] = {}
+    async for record in _records(kafka, catalogue, catalogue.usage):
+        left = UsageRecord.model_validate_json(record.value or b"")
+        name = (record.key or b"").decode("utf-8", "replace")
+        same = open_.get((record.partition, name))
+        if same is not None and same.since == left.since and births.get(record.partition) == left.birth:
+            del open_[record.partition, name]
+        _of(sums, left.tenant, left.key).add(left)
+    for (_, name), counts in open_.items():
+        _of(sums, *holder_of(name)).add(counts)
+    return [sums[holder] for holder in sorted(sums, key=lambda each: (each[0], each[1] or ""))]
+
+
+def _of(sums: dict[tuple[str, str | None], Usage], tenant: str, key: str | None) -> Usage:
+    return sums.setdefault((tenant, key), Usage(tenant, key))
+
+
+async def _records(kafka: KafkaSettings, catalogue: Catalogue, topic: str) -> AsyncIterator[Record]:
+    """All that is committed now."""
+    partitions = [TopicPartition(topic, index) for index in range(catalogue.requests_partitions)]
+    async with aclosing(read_log(kafka, partitions)) as records:
+        async for record in records:
+            yield record

@@ -31,6 +31,7 @@ def submit(
     *,
     config: Annotated[str, typer.Option(help="Configuration, as NAME, NAME@VERSION or NAME:CHANNEL.")] = "shapes",
     tenant: Annotated[str, typer.Option(help="Who pays.")] = "me",
+    key: Annotated[str | None, typer.Option(help="Which key of the tenant asks, for its quota.")] = None,
     negative: Annotated[str, typer.Option(help="What not to draw.")] = "",
     seed: Annotated[int | None, typer.Option(help="Absent, one is drawn.")] = None,
     images: Annotated[int, typer.Option(min=1, help="How many pictures.")] = 1,
@@ -62,9 +63,9 @@ def submit(
     else:
         until = None if deadline is None else _from_now(deadline)
         body = {
-            "request_id": request_id or str(uuid4()), "tenant": tenant, "prompt": prompt, "negative_prompt": negative,
-            "config": config_ref(config).model_dump(exclude_none=True), "seed": seed, "images": images,
-            "priority": priority, "deadline": until, "retry_of": retry_of,
+            "request_id": request_id or str(uuid4()), "tenant": tenant, "key": key, "prompt": prompt,
+            "negative_prompt": negative, "config": config_ref(config).model_dump(exclude_none=True), "seed": seed,
+            "images": images, "priority": priority, "deadline": until, "retry_of": retry_of,
         }  # fmt: skip
         requests = [_checked(body, "the request")]
     if folder is not None:
