@@ -1,8 +1,26 @@
-"""What a service says on stderr: its own few lines, and the libraries' only where they matter."""
+"""What a service says on stderr: its own few lines, and the libraries' only where they matter.
+
+Every line is masked, its traceback included, and so is what an uncaught error leaves. Prompts are in no line of ours.
+"""
 
 import logging
+import sys
+import threading
+from types import TracebackType
+
+from streams.masking import masked
 
 _OURS = ("admission", "gpu_consumer", "streams")
+_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+log = logging.getLogger(__name__)
+
+
+class MaskingFormatter(logging.Formatter):
+    """A line as it would be written, without secrets and personal data."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return masked(super().format(record))
 
 
 def log_to_stderr(*, verbose: bool) -> None:
@@ -10,11 +28,28 @@ def log_to_stderr(*, verbose: bool) -> None:
 
     While a broker is down the clients log a hundred lines a second, which would hide the few of ours (case FST-08).
     """
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    handler = logging.StreamHandler()
+    handler.setFormatter(MaskingFormatter(_FORMAT))
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, handlers=[handler])
+    logging.captureWarnings(True)
+    sys.excepthook = _uncaught
+    threading.excepthook = _uncaught_in_thread
     if verbose:
         return
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     for name in _OURS:
         logging.getLogger(name).setLevel(logging.INFO)
+
+
+def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    if issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, trace)
+        return
+    log.critical("ended by an error that nobody expected", exc_info=(kind, error, trace))
+
+
+def _uncaught_in_thread(raised: threading.ExceptHookArgs) -> None:
+    if raised.exc_value is not None and not issubclass(raised.exc_type, SystemExit):
+        name = raised.thread.name if raised.thread else "?"
+        caught = (raised.exc_type, raised.exc_value, raised.exc_traceback)
+        log.critical("the thread %s ended by an error that nobody expected", name, exc_info=caught)

@@ -13,6 +13,8 @@ import time
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 
+from streams.logs import log_to_stderr
+
 _PR_SET_PDEATHSIG = 1
 
 
@@ -34,6 +36,7 @@ def main(arguments: Sequence[str]) -> None:
     for ignored in (signal.SIGINT, signal.SIGTERM):
         signal.signal(ignored, signal.SIG_IGN)
     faulthandler.enable()
+    log_to_stderr(verbose=False)
     connection = Connection(descriptor)
     started = time.monotonic()
     from gpu_consumer.engine.inbox import HungUp

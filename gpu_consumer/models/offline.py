@@ -1,4 +1,7 @@
-"""diffusers and transformers made quiet and kept off the network. Call before the first import of either."""
+"""diffusers and transformers made quiet and kept off the network. Call before the first import of either.
+
+Their warnings quote prompts, so that a log would have what it must not; and their errors go through our own handler,
+which masks them, and not through theirs."""
 
 import logging
 import os
@@ -26,4 +29,6 @@ def go_offline() -> None:
 
     for libraries in (diffusers_logging, transformers_logging):
         libraries.set_verbosity_error()
+        libraries.disable_default_handler()
+        libraries.enable_propagation()
         libraries.disable_progress_bar()
