@@ -5,10 +5,10 @@ import hashlib
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from gpu_consumer.engine.protocol import Batch, Drawn, Ended, Engine, Event, Flaw, Item, Joined, Picture
+from gpu_consumer.engine.protocol import Batch, Drawn, Ended, Engine, Event, Flaw, Item, Joined, Picture, Refused
 from schemas.config import GenerationConfig
 
-PATIENCE = 60  # seconds; a deadline, never a measurement
+PATIENCE = 180  # seconds; a deadline, never a measurement
 
 E = TypeVar("E")
 
@@ -35,6 +35,10 @@ class Heard:
     @property
     def joined(self) -> list[str]:
         return [key for event in self.of(Joined) for key in event.keys]
+
+    @property
+    def refused(self) -> list[str]:
+        return [key for event in self.of(Refused) for key in event.keys]
 
     @property
     def drawn(self) -> list[str]:
