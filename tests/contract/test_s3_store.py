@@ -106,7 +106,8 @@ def test_a_put_and_a_get_are_tried_again(proxied: ObjectStore, proxy: FaultyProx
 def test_a_doubt_that_outlasts_the_deadline_is_said(
     impatient: StoreSettings, proxy: FaultyProxy, s3_store_url: str
 ) -> None:
-    settings = impatient.model_copy(update={"endpoint_url": proxy.url, "deadline_seconds": 1})
+    given = {"endpoint_url": proxy.url, "deadline_seconds": 1, "read_timeout_seconds": 30}  # each is answered or ended
+    settings = impatient.model_copy(update=given)
     proxy.plan("PUT", Fault.LOSE_REPLY, *[Fault.LOSE_REQUEST] * 1000)
     with pytest.raises(StoreUnavailable, match="may have been carried out"):
         open_store(s3_store_url, settings).create(KEY, b"ours", TEXT)
