@@ -62,7 +62,7 @@ async def test_a_death_while_a_claim_is_under_way_charges_nothing_of_it(bench: B
 
     bench.index.write = slow  # type: ignore[method-assign]
     bench.take(work_item("innocent"))
-    await asyncio.wait_for(asked.wait(), 20)
+    await asyncio.wait_for(asked.wait(), 60)
     bench.engine.die()
     may_write.set()
     await bench.idle()
@@ -121,9 +121,9 @@ async def test_who_is_told_to_stop_does_not_wait_for_a_restart(bench: Bench) -> 
 
     bench.engine.start = never  # type: ignore[method-assign]
     bench.engine.die()
-    await asyncio.wait_for(started.wait(), 20)
+    await asyncio.wait_for(started.wait(), 60)
     bench.runner.stop()
-    await asyncio.wait_for(bench.running, 20)
+    await asyncio.wait_for(bench.running, 60)
     assert cancelled.is_set()
 
 
@@ -132,18 +132,18 @@ async def test_an_engine_that_dies_too_often_ends_the_runner(tmp_path: Path) -> 
     await bench.start()
     bench.take(work_item("poison", prompt="poison"))
     with pytest.raises(EngineUnusable, match="2 times within an hour"):
-        await asyncio.wait_for(bench.running, 20)
+        await asyncio.wait_for(bench.running, 60)
     assert bench.index.ledger("standard").marks[0].engine_deaths == 3
 
 
 async def test_a_death_after_the_marks_were_handed_back_counts_all_the_same(bench: Bench) -> None:
     bench.engine.gate.clear()
-    bench.take(work_item("poison", prompt="poison"))
-    await bench.until(lambda: bench.engine.runs)
+    (job,) = bench.take(work_item("poison", prompt="poison"))
+    await bench.until(lambda: job.started)
     bench.index.ledger("standard").marks.clear()  # as a drain does whose grace is over
     bench.runner.stop()
     bench.engine.gate.set()
-    await asyncio.wait_for(bench.running, 20)
+    await asyncio.wait_for(bench.running, 60)
     assert bench.index.ledger("standard").marks[0].engine_deaths == 1
     assert bench.engine.starts == 1, "nobody needs it any more"
 
@@ -293,12 +293,14 @@ async def test_a_kind_that_is_refused_does_not_hold_others_of_its_model(bench: B
 
 async def test_a_drain_ends_what_has_a_slot_and_hands_back_the_rest(bench: Bench) -> None:
     bench.engine.gate.clear()
-    bench.take(*(work_item(f"job{n}") for n in range(12)))
-    await bench.until(lambda: sum(len(batch.items) for batch in bench.engine.batches) == 5)
+    jobs = bench.take(*(work_item(f"job{n}") for n in range(12)))
+    await bench.until(
+        lambda: sum(len(batch.items) for batch in bench.engine.batches) == 5 and sum(job.started for job in jobs) == 4
+    )
     bench.runner.stop()
     await bench.until(lambda: bench.engine.left)
     bench.engine.gate.set()
-    await asyncio.wait_for(bench.running, 20)
+    await asyncio.wait_for(bench.running, 60)
     await bench.until(lambda: len(bench.results()) == 4)
     assert sum(map(len, bench.engine.runs)) == 4
     assert len(bench.backlog.scheduler) == 8
