@@ -59,7 +59,7 @@ def test_whoever_waits_for_the_encoder_gives_signs_of_life() -> None:
     good = np.zeros((8, 16, 3), dtype=np.uint8)
     for n in range(WAITING_MAX + 2):
         encoder.put(decoded(str(n), good), look)
-    assert looks == 3
+    assert looks >= 3, "until it was let go"
     busy.clear()
     encoder.put(decoded("last", good), look)
     encoder.close(look)
