@@ -87,7 +87,7 @@ class Bench:
 
     async def idle(self) -> None:
         """Until nothing of ours is under way and nothing can run."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while self._tasks or any(job.phase != "held" for job in self.backlog.jobs.values()):
                 await asyncio.sleep(0.001)
                 if self.running.done():
@@ -110,7 +110,7 @@ class Bench:
         assert self.bugs == []
 
     async def until(self, condition: Callable[[], object]) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not condition():
                 await asyncio.sleep(0.001)
                 assert self.bugs == []

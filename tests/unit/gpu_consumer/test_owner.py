@@ -9,7 +9,7 @@ from gpu_consumer.metrics import GpuMetrics
 from gpu_consumer.owner import Owner
 from streams.kafka.settings import KafkaSettings
 
-PATIENCE_SECONDS = 20
+PATIENCE_SECONDS = 60
 
 
 class FakeIndex:

@@ -47,7 +47,7 @@ async def working(service: GpuService, monkeypatch: pytest.MonkeyPatch) -> Async
     monkeypatch.setattr(service.consumer, "run", work)
     stop = asyncio.Event()
     running = asyncio.create_task(service.run(stop))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await begun.wait()
     try:
         yield f"http://127.0.0.1:{service.health.port}"
@@ -74,7 +74,7 @@ async def test_an_engine_that_is_busy_does_not_hold_up_the_end(tmp_path: Path) -
     service = service_of(tmp_path, engine)
     stop = asyncio.Event()
     stop.set()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await service.run(stop)
     assert engine.killed
 
@@ -130,7 +130,7 @@ async def test_a_trace_that_the_engine_tells_reaches_who_asked_for_it(
         await engine.asked.wait()
         service.consumer._runner._absorber.absorb(Profiled(b"the trace", 3))
 
-    async with working(service, monkeypatch) as page, ClientSession() as client, asyncio.timeout(30):
+    async with working(service, monkeypatch) as page, ClientSession() as client, asyncio.timeout(60):
         telling = asyncio.create_task(tell())
         async with client.post(f"{page}/profile?steps=3") as answer:
             assert (answer.status, await answer.read()) == (200, b"the trace")

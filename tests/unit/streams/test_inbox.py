@@ -88,7 +88,7 @@ async def test_bytes_fill_an_inbox_too_and_one_that_is_too_large_passes_alone() 
     await second
     inbox.shut()
     inbox.open()
-    await asyncio.wait_for(inbox.put(large(2)), 5)
+    await asyncio.wait_for(inbox.put(large(2)), 60)
     assert await take(inbox) == [2]
 
 

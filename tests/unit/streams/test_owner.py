@@ -126,14 +126,14 @@ def around(script: Script, **settings: Any) -> Surroundings:
 
 async def stop(owner: Owner, task: "asyncio.Task[None]") -> None:
     owner.ask_to_stop()
-    await asyncio.wait_for(task, 10)
+    await asyncio.wait_for(task, 60)
 
 
 async def test_membership_is_asked_before_every_opening(script: Script) -> None:
     script.holdings = [LeaseVoid("fenced"), LeaseVoid("fenced")]
     owner = Owner(0, around(script))
     task = asyncio.create_task(owner.run())
-    await asyncio.wait_for(script.held.wait(), 10)
+    await asyncio.wait_for(script.held.wait(), 60)
     assert owner.problem is None
     await stop(owner, task)
     assert script.log == ["member?", "open", "transact", "hold", "close"] * 3
@@ -144,7 +144,7 @@ async def test_a_woken_zombie_does_not_fence_its_successor(script: Script) -> No
     script.live = lambda: next(answers)
     owner = Owner(0, around(script))
     task = asyncio.create_task(owner.run())
-    await asyncio.wait_for(script.held.wait(), 10)
+    await asyncio.wait_for(script.held.wait(), 60)
     await stop(owner, task)
     assert script.log[:5] == ["member?", "member?", "member?", "member?", "open"]
 
@@ -165,7 +165,7 @@ async def test_ours_and_not_to_be_opened_ends_in_an_error(script: Script) -> Non
     script.openings = [LeaseVoid("no broker")] * 10_000
     owner = Owner(3, around(script, reopen_seconds_max=0.02))
     with pytest.raises(CannotOpen, match=r"requests\[3\] is ours"):
-        await asyncio.wait_for(owner.run(), 10)
+        await asyncio.wait_for(owner.run(), 60)
     assert "transact" not in script.log  # nothing was committed
     assert "no broker" in (owner.problem or "")
 
@@ -174,7 +174,7 @@ async def test_a_batch_that_voids_every_lease_backs_off_and_gives_up(script: Scr
     script.holdings = [LeaseVoid("refused")] * 10_000
     owner = Owner(0, around(script, reopen_seconds_max=0.05))
     with pytest.raises(CannotOpen):
-        await asyncio.wait_for(owner.run(), 10)
+        await asyncio.wait_for(owner.run(), 60)
 
 
 async def test_a_truncated_log_is_refused_in_a_sentence(script: Script) -> None:  # case FST-20
@@ -185,7 +185,7 @@ async def test_a_truncated_log_is_refused_in_a_sentence(script: Script) -> None:
     script.holdings = []
     owner = Owner(0, around(script, accept_loss=True))
     task = asyncio.create_task(owner.run())
-    await asyncio.wait_for(script.held.wait(), 10)
+    await asyncio.wait_for(script.held.wait(), 60)
     await stop(owner, task)
 
 
@@ -219,12 +219,12 @@ async def test_an_owner_that_does_not_stop_in_time_is_cancelled(
 ) -> None:  # case FST-10
     monkeypatch.setattr(Owner, "ask_to_stop", lambda _: None)
     await owners.assigned({0})
-    await asyncio.wait_for(script.held.wait(), 10)
-    await asyncio.wait_for(owners.revoked({0}), 10)
+    await asyncio.wait_for(script.held.wait(), 60)
+    await asyncio.wait_for(owners.revoked({0}), 60)
     assert script.log[-1] == "close"
 
 
 async def test_what_ends_an_owner_is_told(script: Script, owners: Owners) -> None:
     script.committed = 17
     await owners.assigned({0})
-    assert isinstance(await asyncio.wait_for(owners.failure, 10), StateRefused)
+    assert isinstance(await asyncio.wait_for(owners.failure, 60), StateRefused)

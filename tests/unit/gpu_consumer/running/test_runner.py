@@ -235,12 +235,12 @@ async def test_nothing_is_claimed_while_too_much_is_unsettled(tmp_path: Path) ->
 
     def slow(outcome: Outcome) -> Outcome:
         loop.call_soon_threadsafe(asked.set)
-        may_settle.wait(20)
+        may_settle.wait(60)
         return settle(outcome)
 
     bench.store.settle = slow  # type: ignore[method-assign]
     bench.take(*(work_item(f"job{n}") for n in range(12)))
-    await asyncio.wait_for(asked.wait(), 20)
+    await asyncio.wait_for(asked.wait(), 60)
     for _ in range(100):
         await asyncio.sleep(0)
     assert sum(map(len, bench.engine.runs)) == 4

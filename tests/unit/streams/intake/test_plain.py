@@ -89,12 +89,12 @@ async def test_a_busy_partition_holds_only_itself(consumer: FakeConsumer) -> Non
     intake = PlainIntake(KafkaSettings(bootstrap_servers="127.0.0.1:1"), group="g", topic="requests")
     handler = Handler()
     running = asyncio.create_task(intake.run(handler))
-    await asyncio.wait_for(handler.enough.wait(), 10)
+    await asyncio.wait_for(handler.enough.wait(), 60)
     assert {partition for partition, _ in handler.fed} == {FREE.partition}
     assert consumer.paused >= {BUSY}
     assert consumer.next[BUSY] == 1  # what is taken of it is bounded
     handler.room.set()
-    await asyncio.wait_for(handler.busy_fed.wait(), 10)
+    await asyncio.wait_for(handler.busy_fed.wait(), 60)
     await intake.stop()
     await running
     for partition in (0, 1):
@@ -106,11 +106,11 @@ async def test_a_revocation_ends_what_waits_for_its_owner(consumer: FakeConsumer
     intake = PlainIntake(KafkaSettings(bootstrap_servers="127.0.0.1:1"), group="g", topic="requests")
     handler = Handler()
     running = asyncio.create_task(intake.run(handler))
-    await asyncio.wait_for(handler.enough.wait(), 10)
+    await asyncio.wait_for(handler.enough.wait(), 60)
     await consumer.listener.on_partitions_revoked({BUSY})
     consumer.paused.clear()  # as a rebalance does
     handler.room.set()
     await consumer.listener.on_partitions_assigned({BUSY, FREE})
-    await asyncio.wait_for(handler.busy_fed.wait(), 10)
+    await asyncio.wait_for(handler.busy_fed.wait(), 60)
     await intake.stop()
     await running

@@ -11,7 +11,7 @@ from gpu_consumer.engine.virtual.device import VirtualDevice
 from gpu_consumer.engine.virtual.engine import VirtualEngine
 from tests.unit.gpu_consumer.engine.virtual.test_loop import batch
 
-SECONDS_MAX = 30
+SECONDS_MAX = 60
 
 
 async def until(engine: VirtualEngine, said: list[Event], ended: int) -> None:
