@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 from uuid import NAMESPACE_URL, uuid5
 
-from aiokafka import TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from gpu_consumer import results
 from gpu_consumer.consumer import GpuConsumer
@@ -36,7 +36,7 @@ from streams.kafka.settings import KafkaSettings
 from tests.kafka import POOL
 from tests.scripted import ScriptedEngine
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
 E = TypeVar("E", bound=protocol.Engine)
 
 
@@ -164,11 +164,30 @@ class GpuPool:
             return [record async for record in records]
 
     async def results(self) -> list[Any]:
-        """Every result that a read_committed reader sees, with the partition and key it stands at."""
+        """Every result that a read_committed reader sees now."""
         return [
             parse_result(record.value or b"")
             for record in await self.read(self.catalogue.results, self.catalogue.requests_partitions)
         ]
+
+    async def read_decided(self, topic: str, partitions: int) -> list[Record]:
+        """The same when nobody writes any more: a commit returns before its markers stand in the partitions."""
+        places = [TopicPartition(topic, n) for n in range(partitions)]
+
+        async def none_open() -> bool:
+            written, decided = [await self._ends(places, f"read_{kind}") for kind in ("uncommitted", "committed")]
+            return written == decided
+
+        await eventually(none_open, f"every transaction in {topic} is decided")
+        return await self.read(topic, partitions)
+
+    async def _ends(self, places: list[TopicPartition], isolation: str) -> dict[TopicPartition, int]:
+        reader = AIOKafkaConsumer(**self.kafka.client_options(), isolation_level=isolation)
+        await reader.start()
+        try:
+            return dict(await reader.end_offsets(places))
+        finally:
+            await reader.stop()
 
     async def wait_for_results(self, count: int) -> list[Any]:
         found: list[Any] = []
@@ -200,6 +219,6 @@ def foreign_outcome(pool: GpuPool, item: WorkItem, offset: int) -> Outcome:
 
 
 async def ledger_of(pool: GpuPool, partition: int, lane: str = "standard") -> Ledger:
-    records = await pool.read(pool.catalogue.ledger(POOL), 4)
+    records = await pool.read_decided(pool.catalogue.ledger(POOL), 4)
     mine = [record.value for record in records if record.partition == partition and record.key == lane.encode()]
     return Ledger.decode(mine[-1] or b"")

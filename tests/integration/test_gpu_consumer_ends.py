@@ -7,8 +7,13 @@ import pytest
 
 from gpu_consumer.watch import NoProgress
 from schemas.codec import encode
-from tests.integration.gpu_pool import GpuPool, Running, eventually, ledger_of, work_item
+from tests.integration.gpu_pool import PATIENCE_SECONDS, GpuPool, Running, eventually, ledger_of, work_item
 from tests.scripted import ScriptedEngine
+
+
+def started(running: Running[ScriptedEngine]) -> float:
+    """How many jobs it has heard of that they have a slot."""
+    return running.count("job_wait_seconds_count", lane="standard")
 
 
 # case KEDA-11
@@ -20,15 +25,15 @@ async def test_a_drain_finishes_what_runs_and_hands_back_the_rest(pool: GpuPool)
     await pool.produce(items, partition=0)
     async with pool.consumer(engine) as first:
         await eventually(lambda: sum(len(batch.items) for batch in engine.batches) == 5, "a bucket, and one ahead")
+        await eventually(lambda: started(first) == 4, "the bucket has its slots, and the consumer knows")
         first.stop.set()
         await eventually(lambda: len(engine.left) == 1, "what has no slot leaves")
         assert first.consumer.ready() == "draining"
         engine.gate.set()
         await first.task
     assert sum(map(len, engine.runs)) == 4
-    assert len(await pool.results()) == 4
-    ledger = await ledger_of(pool, 0)
-    assert not ledger.marks
+    assert len(await pool.wait_for_results(4)) == 4
+    assert not (await ledger_of(pool, 0)).marks
     async with pool.consumer() as second:
         await pool.wait_for_results(12)
         await pool.wait_until_done()
@@ -40,8 +45,8 @@ async def test_a_drain_does_not_wait_beyond_its_grace(pool: GpuPool) -> None:
     engine.gate.clear()
     await pool.produce([item], partition=0)
     async with pool.consumer(engine, grace_seconds=2, close_seconds=1) as first:
-        await eventually(lambda: engine.runs_of(item.job_id) == 1, "it runs")
-        async with asyncio.timeout(15):
+        await eventually(lambda: started(first) == 1, "it runs")
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await first.drain()
     assert not (await ledger_of(pool, 0)).marks, "handed back: the next owner starts at once and counts no death"
     async with pool.consumer() as second:
@@ -86,7 +91,7 @@ async def test_a_job_that_is_held_does_not_hide_a_client_that_has_died(pool: Gpu
         await end_fetching(running)
         await pool.produce([work_item("lost")], partition=0)
         with pytest.raises(ExceptionGroup) as died:
-            await asyncio.wait_for(running.task, 60)
+            await asyncio.wait_for(running.task, PATIENCE_SECONDS)
         assert died.group_contains(NoProgress)
 
 
@@ -111,5 +116,5 @@ async def test_a_consumer_that_its_group_has_dropped_for_good_ends(pool: GpuPool
         async with pool.consumer() as second:
             await eventually(lambda: len(list(second.consumer._owner.open)) == 4, "the other one took over")
             with pytest.raises(ExceptionGroup) as died:
-                await asyncio.wait_for(first.task, 60)
+                await asyncio.wait_for(first.task, PATIENCE_SECONDS)
             assert died.group_contains(NoProgress, match="the group does not know")

@@ -3,8 +3,6 @@
 import asyncio
 from pathlib import Path
 
-import pytest
-
 from streams.kafka.settings import KafkaSettings
 from tests.fault.gpu.cases import Case
 from tests.fault.gpu.faults import Fault
@@ -35,7 +33,6 @@ def of_one_item() -> Case:
     )
 
 
-@pytest.mark.timeout(400)
 async def test_a_fault_harms_nobody_but_whose_it_is(
     kafka: KafkaSettings, models: Path, tmp_path: Path, prefix: str
 ) -> None:
