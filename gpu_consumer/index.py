@@ -14,8 +14,9 @@ from schemas.request import LANES, Lane
 from schemas.topics import Catalogue
 from streams.fitting import fitting
 from streams.kafka.errors import LeaseVoid
-from streams.kafka.lease import Lease, Output, Transaction
+from streams.kafka.lease import Lease, Transaction
 from streams.kafka.log import Record
+from streams.kafka.sending import Output
 from streams.kafka.settings import KafkaSettings
 
 _LOG = logging.getLogger(__name__)

@@ -32,7 +32,7 @@ from schemas.request import Lane
 from schemas.result import Environment, GenerationResult
 from schemas.topics import Catalogue
 from streams.kafka.errors import LeaseVoid
-from streams.kafka.lease import Output
+from streams.kafka.sending import Output
 
 _LOG = logging.getLogger(__name__)
 _HOLD_SECONDS_MIN = 0.1  # a job that is held is looked at again; never in a tight loop

@@ -21,7 +21,8 @@ from schemas.signature import HEADER_SIGNATURE
 from schemas.tenants import Tenants
 from schemas.topics import RECORD_BYTES_MAX, REQUEST_BYTES_MAX, Catalogue
 from streams.kafka.batches import HEADER_UNREADABLE
-from streams.kafka.lease import Output, Transaction
+from streams.kafka.lease import Transaction
+from streams.kafka.sending import Output
 from streams.metrics import AdmissionMetrics
 from streams.results import Result
 from streams.usage import UsageCounts

@@ -14,8 +14,8 @@ from schemas.partition import partition_of
 from schemas.topics import Catalogue
 from streams.batch import dead_letter, forwarded
 from streams.kafka.batches import HEADER_UNREADABLE
-from streams.kafka.lease import Output
 from streams.kafka.log import Record
+from streams.kafka.sending import Output
 from streams.requests import arrival_of
 
 HEADER_GATE = "kiln-gate"  # tells a person where a request came in; nobody believes it

@@ -27,7 +27,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any
 
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.structs import OffsetAndMetadata
@@ -36,23 +35,10 @@ from streams.kafka.bisect import first_needed
 from streams.kafka.clients import stop_client, transactional_producer
 from streams.kafka.errors import LeaseVoid, LogTruncated, LogUnavailable
 from streams.kafka.log import Record, read_log
+from streams.kafka.sending import Output, send_all
 from streams.kafka.settings import KafkaSettings
 
 _LOG = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """A record to be written. The partition is always explicit, since the decision has stored it."""
-
-    topic: str
-    partition: int
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[str, bytes], ...] = ()
-
-    def __post_init__(self) -> None:
-        assert self.key is not None or self.value is not None, "a record needs a key or a value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +155,7 @@ class Lease:
                     if partition not in await producer.partitions_for(topic):
                         raise LookupError(f"{topic} has no partition {partition}")  # noqa: TRY301
                 await producer.begin_transaction()
-                await _send(producer, transaction.outputs)
+                await send_all(producer, transaction.outputs)
                 # Not beside the sends: the broker would have the client back off, for a tenth of a second.
                 offsets = {at: OffsetAndMetadata(offset, "") for at, offset in transaction.offsets.items()}
                 if offsets:
@@ -203,28 +189,6 @@ class Lease:
         if self._producer is not None and self._stopping is None:
             stop = stop_client(self._producer, self._kafka.close_timeout_ms / 1000)
             self._stopping = asyncio.create_task(stop, name=f"stop {self._transactional_id}")
-
-
-async def _send(producer: AIOKafkaProducer, outputs: Sequence[Output]) -> None:
-    """Send all, then await every acknowledgement: a commit would not notice a batch that has failed (case KQ-19)."""
-    acknowledgements: list[asyncio.Future[Any]] = []
-    try:
-        for output in outputs:
-            sent = producer.send(
-                output.topic, output.value, key=output.key, partition=output.partition, headers=list(output.headers)
-            )
-            acknowledgements.append(await sent)
-        for acknowledgement in acknowledgements:
-            await acknowledgement
-    finally:
-        for acknowledgement in acknowledgements:
-            acknowledgement.add_done_callback(_look_at)
-
-
-def _look_at(acknowledgement: "asyncio.Future[Any]") -> None:
-    """One failure is raised and tells all; asyncio need not report the others."""
-    if not acknowledgement.cancelled():
-        acknowledgement.exception()
 
 
 def _why(error: Exception) -> str:

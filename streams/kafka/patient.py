@@ -3,14 +3,13 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from streams.backoff import Backoff
 from streams.kafka.clients import idempotent_producer, stop_client
-from streams.kafka.lease import Output
+from streams.kafka.sending import Output, send_all
 from streams.kafka.settings import KafkaSettings
 
 _LOG = logging.getLogger(__name__)
@@ -34,7 +33,7 @@ class PatientProducer:
         while True:
             try:
                 async with asyncio.timeout(self._timeout_seconds):
-                    await _send(await self._current(), outputs)
+                    await send_all(await self._current(), outputs)
             except (KafkaError, OSError, TimeoutError) as error:
                 await self.close()
                 _LOG.warning("%d records were not written, will try again: %r", len(outputs), error)
@@ -54,20 +53,3 @@ class PatientProducer:
             self._producer = idempotent_producer(self._kafka)
             await self._producer.start()
         return self._producer
-
-
-async def _send(producer: AIOKafkaProducer, outputs: Sequence[Output]) -> None:
-    waiting: list[asyncio.Future[Any]] = []
-    for output in outputs:
-        acknowledged = await producer.send(
-            output.topic, output.value, key=output.key, partition=output.partition, headers=list(output.headers)
-        )
-        acknowledged.add_done_callback(_look_at)
-        waiting.append(acknowledged)
-    await asyncio.gather(*waiting)
-
-
-def _look_at(acknowledged: "asyncio.Future[Any]") -> None:
-    """A future whose producer was given up must not complain that nobody looked at its exception."""
-    if not acknowledged.cancelled():
-        acknowledged.exception()

@@ -9,21 +9,25 @@ from typing import Any
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.admin import NewTopic
 
+from streams.kafka.admin import wait_led
 from streams.kafka.clients import admin_client, group_consumer, transactional_producer
-from streams.kafka.lease import Lease, Output, Transaction
+from streams.kafka.lease import Lease, Transaction
 from streams.kafka.log import read_log
+from streams.kafka.sending import Output
 from streams.kafka.settings import KafkaSettings
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
 
 
 async def create(kafka: KafkaSettings, *topics: NewTopic) -> None:
+    """Returns when they are led: a member that meets one before that joins its group again afterwards."""
     admin = admin_client(kafka)
     await admin.start()
     try:
         await admin.create_topics(topics)
     finally:
         await admin.close()
+    await wait_led(kafka, [topic.name for topic in topics])
 
 
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:

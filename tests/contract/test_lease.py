@@ -9,15 +9,18 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError, ProducerFenced
 
 from streams.kafka.errors import LeaseVoid
-from streams.kafka.lease import Lease, Output, Transaction
+from streams.kafka.lease import Lease, Transaction
 from streams.kafka.log import Record
+from streams.kafka.sending import Output
 from streams.kafka.settings import KafkaSettings
 from tests.contract.leased import PATIENCE_SECONDS, Gate, Leased, die, leased, raw_producer, until, write
 
 
 @pytest.fixture
 async def place(kafka: KafkaSettings, prefix: str) -> AsyncIterator[Leased]:
-    async with leased(kafka, prefix) as place:
+    """Its transactions may be held for as long as a slow machine takes for what is looked at meanwhile."""
+    patient = later(kafka, transaction_timeout_ms=120_000, transaction_deadline_ms=100_000)
+    async with leased(patient, prefix) as place:
         yield place
 
 
@@ -251,7 +254,9 @@ async def test_one_refused_record_voids_all(
     await place.becomes_visible(b"one")
 
 
-@pytest.mark.parametrize("where", ["begin_transaction", "send", "send_offsets_to_transaction", "commit_transaction"])
+@pytest.mark.parametrize(
+    "where", ["begin_transaction", "send_batch", "send_offsets_to_transaction", "commit_transaction"]
+)
 async def test_a_cancel_in_the_middle_voids(place: Leased, where: str) -> None:
     lease, _ = await place.owner()
     gate = Gate(lease, where)
@@ -376,7 +381,7 @@ async def test_a_cancelled_opening_is_void(place: Leased) -> None:
 
 
 async def test_a_log_that_does_not_exist_is_no_empty_log(place: Leased) -> None:
-    impatient = later(place.kafka, request_timeout_ms=1_000)
+    impatient = later(place.kafka, request_timeout_ms=3_000)
     missing = TopicPartition(f"{place.log.topic}-missing", 0)
     lease = Lease(impatient, transactional_id=place.transactional_id, group=place.group, log=[missing])
     place.leases.append(lease)

@@ -26,7 +26,7 @@ from schemas.tenants import Quota, Tenants
 from schemas.topics import RECORD_BYTES_MAX, REQUEST_BYTES_MAX
 from schemas.work import decode_work
 from streams.batch import build_batch
-from streams.kafka.lease import Output
+from streams.kafka.sending import Output
 from streams.policies.listed import ListedPolicy
 from tests.fuzz.samples import CANCELLED_ID, QUIET, Sample
 from tests.unit.admission.scene import BIRTH, HOME, NOW_MS, TENANT, arrival, config_file, failed, make_world, request

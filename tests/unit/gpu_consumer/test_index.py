@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from gpu_consumer.index import Index, finish
-from streams.kafka.lease import Output, Transaction
+from streams.kafka.lease import Transaction
+from streams.kafka.sending import Output
 from streams.kafka.settings import KafkaSettings
 from tests.kafka import POOL, small_catalogue
 

@@ -12,7 +12,7 @@ from schemas.result import parse_result
 from schemas.tenancy import CURSOR_KEY, Cursor
 from schemas.topics import RECORD_BYTES_MAX, REQUEST_BYTES_MAX
 from streams.batch import HEADER_HOME, HEADER_TRUNCATED, build_batch, dead_letter, progress, sent_home
-from streams.kafka.lease import Output
+from streams.kafka.sending import Output
 from tests.unit.admission.scene import HOME, NOW_MS, arrival, failed, fresh_state, make_world, request
 
 WORLD = make_world()

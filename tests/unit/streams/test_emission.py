@@ -15,11 +15,12 @@ from streams.emission import Emission, work_headers
 from streams.kafka.settings import KafkaSettings
 from streams.metrics import AdmissionMetrics
 from tests.unit.admission.scene import NOW_MS, arrival, decided, fresh_state, make_world, request
+from tests.unit.streams.kafka.batching import Batching
 
 WORLD = make_world()
 
 
-class FakeProducer:
+class FakeProducer(Batching):
     """Acknowledges until it dies: then every send fails, as a client does whose sender has ended (case AIO-08)."""
 
     def __init__(self, lives: int | None = None) -> None:
@@ -32,7 +33,7 @@ class FakeProducer:
     async def stop(self) -> None:
         self.stopped = True
 
-    async def send(self, topic: str, value: bytes, *, key: bytes, partition: int, headers: Any) -> Any:
+    async def send(self, topic: str, value: bytes, *, key: bytes = b"", partition: int = 0, **_: Any) -> Any:
         acknowledged = asyncio.get_running_loop().create_future()
         if self.lives is not None and len(self.sent) >= self.lives:
             acknowledged.set_exception(ProducerClosed())

@@ -7,14 +7,15 @@ import pytest
 from aiokafka.errors import KafkaError, ProducerClosed
 
 from streams.kafka import patient
-from streams.kafka.lease import Output
 from streams.kafka.patient import PatientProducer
+from streams.kafka.sending import Output
 from streams.kafka.settings import KafkaSettings
+from tests.unit.streams.kafka.batching import Batching
 
 OUTPUTS = [Output("t", 0, b"k", str(number).encode()) for number in range(3)]
 
 
-class Fake:
+class Fake(Batching):
     """Acknowledges `lives` sends, then fails or hangs; or does not start."""
 
     def __init__(self, lives: int, *, hangs: bool = False, starts: bool = True) -> None:

@@ -1,0 +1,82 @@
+"""Many records at once, as batches of our own making: the client's way, a future a record, costs more than all else
+that is done with an accepted request.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from aiokafka import AIOKafkaProducer
+
+# Of a batch that is full at 512 KiB nothing is saved by a record of this size, and the client's own way refuses what is
+# too large by its name.
+_ALONE_BYTES = 128 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A record to be written. The partition is always explicit, since the decision has stored it."""
+
+    topic: str
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+    def __post_init__(self) -> None:
+        assert self.key is not None or self.value is not None, "a record needs a key or a value"
+
+
+async def send_all(producer: AIOKafkaProducer, outputs: Iterable[Output]) -> None:
+    """Send all, in order within each partition, and return when every one is acknowledged.
+
+    Raises what the first failure is; a commit would not notice a batch that has failed (case KQ-19). Whatever fails
+    beside it, or after a cancel, complains to nobody.
+    """
+    acknowledgements: list[asyncio.Future[Any]] = []
+    batches: dict[tuple[str, int], Any] = {}
+
+    async def submit(place: tuple[str, int]) -> None:
+        topic, partition = place
+        batch = batches.pop(place, None)
+        if batch is not None:
+            acknowledgements.append(await producer.send_batch(batch, topic, partition=partition))
+
+    def append(place: tuple[str, int], output: Output) -> bool:
+        """False: the partition's batch is full. An empty one takes any record."""
+        batch = batches.get(place)
+        if batch is None:
+            batch = batches[place] = producer.create_batch()
+        taken = batch.append(timestamp=None, key=output.key, value=output.value, headers=list(output.headers))
+        return taken is not None
+
+    try:
+        for output in outputs:
+            place = output.topic, output.partition
+            if len(output.value or b"") >= _ALONE_BYTES:
+                await submit(place)
+                acknowledgements.append(await _send(producer, output))
+            elif not append(place, output):
+                await submit(place)
+                append(place, output)
+        for place in list(batches):
+            await submit(place)
+        for acknowledgement in acknowledgements:
+            await acknowledgement
+    finally:
+        for acknowledgement in acknowledgements:
+            acknowledgement.add_done_callback(_look_at)
+
+
+async def _send(producer: AIOKafkaProducer, output: Output) -> "asyncio.Future[Any]":
+    sent: asyncio.Future[Any] = await producer.send(
+        output.topic, output.value, key=output.key, partition=output.partition, headers=list(output.headers)
+    )
+    return sent
+
+
+def _look_at(acknowledgement: "asyncio.Future[Any]") -> None:
+    """One failure is raised and tells all; asyncio need not report the others."""
+    if not acknowledgement.cancelled():
+        acknowledgement.exception()
