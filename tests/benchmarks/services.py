@@ -17,6 +17,8 @@ from tests.fault.waiting import Deadline
 from tests.fault.world import POOL, World, make_world
 
 _NO_LIMIT = Limit(burst=1e9, per_second=1e6)
+# Nobody does the work, and what waits for it is not to be refused.
+_NO_OVERLOAD = dict.fromkeys(("KILN_ADMISSION_DEGRADE_WAIT_SECONDS", "KILN_ADMISSION_REFUSE_WAIT_SECONDS"), "1e9")
 _STOP_SECONDS = 40
 _START_SECONDS = 60
 
@@ -25,7 +27,7 @@ def deployment(bootstrap: str, folder: Path, name: str, settings: Mapping[str, s
     """Topics and declarations of their own, where every tenant of the benchmarks may do what it likes."""
     limits = dict.fromkeys(TENANTS, _NO_LIMIT)
     prefix = f"bench-{name}-{secrets.token_hex(3)}"
-    return make_world(folder / name, bootstrap, prefix=prefix, limits=limits, settings=settings)
+    return make_world(folder / name, bootstrap, prefix=prefix, limits=limits, settings={**_NO_OVERLOAD, **settings})
 
 
 def work_of(world: World) -> list[tuple[str, int]]:
