@@ -9,7 +9,7 @@ from admission.ending import accepted, cancelled, rejected
 from admission.signature import unproven
 from admission.stages.config import config
 from admission.stages.deadline import deadline
-from admission.stages.decode import Malformed, decode
+from admission.stages.decode import Malformed, Named, decode
 from admission.stages.dimensions import dimensions
 from admission.stages.dropped import dropped
 from admission.stages.limits import limits
@@ -77,29 +77,27 @@ def decide(arrival: Arrival, state: State, world: World, now_ms: int) -> Verdict
     if known is not None:
         return _again(known, named.digest, clock_ms)
 
-    draft = Draft(
+    return judge(draft_of(named, arrival, state, now_ms), state, world)
+
+
+def draft_of(named: Named, arrival: Arrival, state: State, now_ms: int) -> Draft:
+    """A request that is about to be judged: at home, and not seen before."""
+    return Draft(
         arrival=arrival,
         tenant=named.tenant,
         request_id=named.request_id,
-        name=name,
+        name=request_name(named.tenant, named.request_id),
         body=named.body,
         digest=named.digest,
         now_ms=now_ms,
-        clock_ms=clock_ms,
+        clock_ms=state.clock_after(arrival.appended_ms, now_ms),
         job=job_id(state.birth, named.tenant, named.request_id, arrival.partition, arrival.offset),
         number=state.decided + 1,
     )
-    return _judge(draft, state, world)
 
 
-def _again(known: Name, digest: str, clock_ms: int) -> Repeat | DeadLetter:
-    if known.digest == digest:
-        return Repeat(known.job_id, clock_ms)
-    message = f"another payload came under this name at offset {known.offset}; send changes under a new request id"
-    return DeadLetter("conflicting_duplicate", message, known.offset, clock_ms)
-
-
-def _judge(draft: Draft, state: State, world: World) -> Decided:
+def judge(draft: Draft, state: State, world: World) -> Decided:
+    """By the stages, the first that ends it."""
     for stage in STAGES:
         end = stage(draft, state, world)
         if isinstance(end, Cancellation):
@@ -107,3 +105,10 @@ def _judge(draft: Draft, state: State, world: World) -> Decided:
         if end is not None:
             return rejected(draft, end, state, world)
     return accepted(draft)
+
+
+def _again(known: Name, digest: str, clock_ms: int) -> Repeat | DeadLetter:
+    if known.digest == digest:
+        return Repeat(known.job_id, clock_ms)
+    message = f"another payload came under this name at offset {known.offset}; send changes under a new request id"
+    return DeadLetter("conflicting_duplicate", message, known.offset, clock_ms)

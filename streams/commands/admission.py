@@ -2,28 +2,23 @@
 
 import asyncio
 import signal
-from dataclasses import replace
 from typing import Annotated
 
 import typer
 from aiokafka.errors import KafkaError
 
 from admission.errors import AdmissionError
-from admission.settings import AdmissionLimits
-from schemas.deployment import DeploymentSettings
 from schemas.errors import CatalogueError, CommandError
 from schemas.settings import read_settings
 from streams.commands.codes import codes
+from streams.declared import declare
 from streams.errors import ServiceError
 from streams.intake.choice import make_intake
 from streams.kafka.errors import LogTruncated, StreamError
 from streams.kafka.settings import KafkaSettings
 from streams.logs import log_to_stderr
-from streams.policies.loading import PolicySettings, load_policies
 from streams.service import AdmissionService
 from streams.settings import AdmissionServiceSettings
-from streams.tokenizers import load_counters
-from streams.world import load_world
 
 app = typer.Typer(no_args_is_help=True, help="Admission: decide which requests enter, and where they go.")
 
@@ -47,13 +42,7 @@ def run(
         if accept_loss:
             settings = settings.model_copy(update={"accept_loss": True})
         kafka = KafkaSettings.load()
-        declared = load_world(DeploymentSettings(), read_settings(AdmissionLimits))
-        counting = declared.limits.prompt_tokens == "refuse"
-        declared = replace(
-            declared,
-            policies=load_policies(read_settings(PolicySettings)),
-            tokens=load_counters(settings.tokenizers, declared.configs) if counting else {},
-        )
+        declared = declare(settings.tokenizers)
     except (CatalogueError, StreamError, ValueError) as error:
         raise CommandError(str(error)) from error
     catalogue = declared.catalogue

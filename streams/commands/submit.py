@@ -3,25 +3,24 @@
 import json
 import sys
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import uuid4
 
 import typer
-from pydantic import ValidationError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from schemas.codec import decode_object
 from schemas.errors import CatalogueError, CommandError, Undecodable
-from schemas.request import GenerationRequest, Lane, first_problem
+from schemas.request import GenerationRequest, Lane
 from schemas.result import GenerationResult, Succeeded
 from schemas.signature import SigningKey, read_key
 from streams.artifacts import save
 from streams.client import PromptClient
 from streams.commands.common import deployment, run
 from streams.commands.reference import config_ref
+from streams.commands.wish import checked, from_now
 
 EXIT_NOT_ALL_SUCCEEDED = 3
 
@@ -39,6 +38,9 @@ def submit(
     deadline: Annotated[
         float | None, typer.Option(min=0, help="Seconds from now after which it is worth nothing.")
     ] = None,
+    may_degrade: Annotated[
+        bool, typer.Option("--may-degrade", help="Under overload take the configuration's cheaper sibling.")
+    ] = False,
     request_id: Annotated[str | None, typer.Option(help="Absent, one is made.")] = None,
     retry_of: Annotated[str | None, typer.Option(help="The request this one tries again.")] = None,
     lines: Annotated[
@@ -61,13 +63,14 @@ def submit(
     if lines is not None:
         requests = list(_from_lines(_read(lines).split(b"\n"), tenant))
     else:
-        until = None if deadline is None else _from_now(deadline)
+        until = None if deadline is None else from_now(deadline)
         body = {
             "request_id": request_id or str(uuid4()), "tenant": tenant, "key": key, "prompt": prompt,
             "negative_prompt": negative, "config": config_ref(config).model_dump(exclude_none=True), "seed": seed,
-            "images": images, "priority": priority, "deadline": until, "retry_of": retry_of,
+            "images": images, "priority": priority, "deadline": until, "may_degrade": may_degrade,
+            "retry_of": retry_of,
         }  # fmt: skip
-        requests = [_checked(body, "the request")]
+        requests = [checked(body, "the request")]
     if folder is not None:
         _prepare(folder)
     signing = None if sign is None else _key(sign)
@@ -88,13 +91,6 @@ def _key(path: Path) -> SigningKey:
         raise CommandError(str(error)) from error
 
 
-def _from_now(seconds: float) -> str:
-    try:
-        return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()
-    except (OverflowError, ValueError) as error:
-        raise CommandError(f"a deadline {seconds:g} s from now has no date; send one that has, or none", 2) from error
-
-
 def _prepare(folder: Path) -> None:
     """Before anything is asked for: the pictures would have nowhere to go."""
     try:
@@ -111,14 +107,7 @@ def _from_lines(lines: Iterable[bytes], tenant: str) -> Iterable[GenerationReque
                 body = decode_object(line)
             except Undecodable as error:
                 raise CommandError(f"line {number}: {error}") from error
-            yield _checked({"request_id": str(uuid4()), "tenant": tenant, **body}, f"line {number}")
-
-
-def _checked(body: dict[str, Any], where: str) -> GenerationRequest:
-    try:
-        return GenerationRequest.model_validate(body)
-    except ValidationError as error:
-        raise CommandError(f"{where}: {first_problem(error)[1]}") from error
+            yield checked({"request_id": str(uuid4()), "tenant": tenant, **body}, f"line {number}")
 
 
 async def _submit(
@@ -167,5 +156,6 @@ def _line(result: GenerationResult) -> str:
     name = f"{result.tenant}/{result.request_id}"
     if isinstance(result, Succeeded):
         config = f"{result.config.name}@{result.config.version}"
-        return f"{name} succeeded: pictures {len(result.artifacts)}, seed {result.seed}, config {config}"
+        instead = f" instead of {result.degraded_from}" if result.degraded_from else ""
+        return f"{name} succeeded: pictures {len(result.artifacts)}, seed {result.seed}, config {config}{instead}"
     return f"{name} {result.status}: {result.message}"

@@ -56,6 +56,11 @@ class PricesFact:
         return None
 
     @property
+    def ready(self) -> bool:
+        """Whether all that was measured has been read once."""
+        return self._view.ready
+
+    @property
     def failure(self) -> Exception | None:
         return self._view.failure
 

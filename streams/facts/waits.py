@@ -109,6 +109,12 @@ class WaitsFact:
         wall, now, most = time.time(), time.monotonic(), self._settings.demand_seconds_max
         return {at: each.demand for at, each in self._heard.items() if each.age_seconds(wall, now) <= most}
 
+    def now(self) -> dict[str, Wait]:
+        """Summed up from what is believed at this moment."""
+        now, most = time.monotonic(), self._settings.demand_seconds_max
+        gpus = {pool: number for pool, (number, at) in self._gpus.items() if now - at <= most}
+        return waits_of(self.demands().values(), self._catalogue.pools, gpus)
+
     def rates_before(self, partition: int) -> tuple[Rates, float] | None:
         """What was told last of a partition's rates, and how many seconds ago. They fade by themselves."""
         heard = self._heard.get(partition)
@@ -116,11 +122,8 @@ class WaitsFact:
 
     async def _sum_up(self) -> None:
         while True:
-            demands = self.demands()
-            now, most = time.monotonic(), self._settings.demand_seconds_max
-            gpus = {pool: number for pool, (number, at) in self._gpus.items() if now - at <= most}
-            self._waits = waits_of(demands.values(), self._catalogue.pools, gpus)
-            self._expose(len(demands))
+            self._waits = self.now()
+            self._expose()
             await asyncio.sleep(self._settings.demand_seconds / 2)
 
     async def _look_at_groups(self) -> None:
@@ -138,11 +141,11 @@ class WaitsFact:
                 self._gpus = {groups[group]: (number, now) for group, number in members.items()}
             await asyncio.sleep(self._settings.refresh_seconds)
 
-    def _expose(self, believed: int) -> None:
+    def _expose(self) -> None:
         wall, now = time.time(), time.monotonic()
         ages = [each.age_seconds(wall, now) for each in self._heard.values()]
         self._metrics.set("demand_age_seconds", max(ages, default=0.0))
-        self._metrics.set("demands_missing", self._catalogue.requests_partitions - believed)
+        self._metrics.set("demands_missing", self._catalogue.requests_partitions - len(self.demands()))
         for pool, wait in self._waits.items():
             for lane, seconds in wait.backlog.items():
                 self._metrics.set("waiting_gpu_seconds", seconds, pool=pool, lane=lane)

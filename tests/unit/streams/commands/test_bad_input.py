@@ -33,7 +33,7 @@ def kiln(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tm
     return run
 
 
-COMMANDS = [("submit", "a kiln"), ("results",), ("watch",), ("lag",)]
+COMMANDS = [("submit", "a kiln"), ("quote", "a kiln"), ("results",), ("watch",), ("lag",)]
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=lambda each: each[0])

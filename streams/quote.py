@@ -1,0 +1,133 @@
+"""What a request would cost and how long it would wait, as `kiln quote` says it. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from admission.accounts import Booking
+from admission.meters import Levels
+from admission.question import Answer
+from admission.world import World
+from schemas.tenancy import Use, holder_of
+from schemas.tenants import KeyQuota, Span
+
+_SECONDS_AN_HOUR = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """Of one account's quota, once the request is paid from it; None where no such meter is declared."""
+
+    account: str
+    requests: float
+    gpu_seconds: float | None
+    day_requests: int | None
+    day_gpu_seconds: float | None
+    month_requests: int | None
+    month_gpu_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """Fields are None where the answer did not come so far. `wait_*`: until its turn, in seconds. `silent_partitions`
+    of requests told nothing of late, and what waits in them is not counted."""
+
+    enters: bool
+    config: str | None = None
+    degraded_from: str | None = None
+    pool: str | None = None
+    lane: str | None = None
+    gpu_seconds: float | None = None
+    usd: float | None = None
+    gpus_now: int | None = None
+    gpus_max: int | None = None
+    wait_seconds_now: float | None = None
+    wait_seconds_soonest: float | None = None
+    left: tuple[Left, ...] = ()
+    code: str | None = None
+    message: str | None = None
+    retry_after_seconds: float | None = None
+    silent_partitions: tuple[int, ...] = ()
+
+    def json(self) -> dict[str, Any]:
+        found = asdict(self)
+        found["left"] = [{name: value for name, value in each.items() if value is not None} for each in found["left"]]
+        return {name: value for name, value in found.items() if value is not None}
+
+    def __str__(self) -> str:
+        return "\n".join(f"{what:<10}{text}" for what, text in self._lines())
+
+    def _lines(self) -> Iterator[tuple[str, str]]:
+        if self.config is not None:
+            instead = f", instead of {self.degraded_from}: too much waits" if self.degraded_from else ""
+            yield "config", f"{self.config}{instead}"
+        if self.gpu_seconds is not None:
+            yield "price", f"{self.gpu_seconds:g} GPU-seconds, {self.usd:.4f} USD"
+        if self.wait_seconds_soonest is not None:
+            now = "" if self.gpus_now is None else f"{self.wait_seconds_now:.0f} s with the {self.gpus_now} GPUs now, "
+            yield "wait", f"{now}{self.wait_seconds_soonest:.0f} s with all {self.gpus_max} of pool {self.pool}"
+        if self.lane is not None:
+            yield "lane", self.lane
+        for each in self.left:
+            yield "quota", f"{each.account} then has {', '.join(_in_words(each))} left"
+        yield "verdict", "it would enter" if self.enters else f"it would be refused, {self.code}: {self.message}"
+        if self.silent_partitions:
+            silent = ", ".join(map(str, self.silent_partitions))
+            yield "note", f"partitions {silent} of requests told nothing of late; what waits in them is not counted"
+
+
+def quote_of(answer: Answer, world: World, silent: tuple[int, ...]) -> Quote:
+    draft, decision, wait, result = answer.draft, answer.decided.decision, answer.wait, answer.decided.result
+    config, seconds = getattr(draft, "config", None), getattr(draft, "gpu_seconds", None)
+    usd = None if seconds is None else round(seconds * draft.pool.price_usd_per_hour / _SECONDS_AN_HOUR, 6)
+    return Quote(
+        enters=answer.accepted,
+        config=None if config is None else config.label,
+        degraded_from=draft.degraded_from,
+        pool=None if config is None else config.pool,
+        lane=None if decision.route is None else decision.route.lane,
+        gpu_seconds=seconds,
+        usd=usd,
+        gpus_now=None if wait is None else wait.gpus,
+        gpus_max=None if wait is None else wait.full,
+        wait_seconds_now=None if wait is None or wait.gpus is None else wait.now_seconds,
+        wait_seconds_soonest=None if wait is None else wait.soonest_seconds,
+        left=tuple(_left(each, world) for each in answer.decided.bookings),
+        code=decision.code,
+        message=None if result is None else result.message,
+        retry_after_seconds=getattr(result, "retry_after_seconds", None),
+        silent_partitions=silent,
+    )
+
+
+def _left(booking: Booking, world: World) -> Left:
+    tenant, key = holder_of(booking.name)
+    allowed = world.tenants.quota_of(tenant)
+    assert allowed is not None, "who has a booking has a quota"
+    declared: KeyQuota | None = allowed if key is None else allowed.keys.get(key, allowed.default_key)
+    levels: Levels = booking.levels
+    day = _of_span(levels.day, None if declared is None else declared.day)
+    month = _of_span(levels.month, None if declared is None else declared.month)
+    return Left(booking.name, levels.tokens, None if levels.gpu is None else levels.gpu.tokens, *day, *month)
+
+
+def _of_span(use: Use | None, span: Span | None) -> tuple[int | None, float | None]:
+    if use is None or span is None:
+        return None, None
+    return (
+        None if span.requests is None else span.requests - use.requests,
+        None if span.gpu_seconds is None else span.gpu_seconds - use.gpu_seconds,
+    )
+
+
+def _in_words(left: Left) -> Iterator[str]:
+    yield f"{left.requests:g} requests"
+    for value, what in (
+        (left.gpu_seconds, "GPU-seconds"),
+        (left.day_requests, "requests today (UTC)"),
+        (left.day_gpu_seconds, "GPU-seconds today (UTC)"),
+        (left.month_requests, "requests this month"),
+        (left.month_gpu_seconds, "GPU-seconds this month"),
+    ):
+        if value is not None:
+            yield f"{value:g} {what}"
