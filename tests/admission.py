@@ -106,7 +106,7 @@ async def running(
         await one.end()
 
 
-async def eventually(condition: Any, *, seconds: float = 60.0, what: str = "") -> Any:
+async def eventually(condition: Any, *, seconds: float = 180.0, what: str = "") -> Any:
     """The first true value of `condition()`, awaited where it must be. Fails after `seconds`."""
     deadline = asyncio.get_running_loop().time() + seconds
     while True:
@@ -209,7 +209,7 @@ def lag(kafka: KafkaSettings, catalogue: Catalogue) -> dict[int, int]:
         consumer.close()
 
 
-async def drained(kafka: KafkaSettings, catalogue: Catalogue, *, seconds: float = 60.0) -> None:
+async def drained(kafka: KafkaSettings, catalogue: Catalogue, *, seconds: float = 180.0) -> None:
     """Wait until admission's lag is 0 on every partition."""
 
     async def empty() -> bool:

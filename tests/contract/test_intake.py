@@ -131,8 +131,8 @@ async def end_well(kafka: KafkaSettings, catalogue: Catalogue, sent: Sent) -> No
         dead = await asyncio.to_thread(committed, kafka, catalogue.dead_letters, 1)
         return len({each.key for each in seen}) == len(sent.names) and len(dead) == sent.dead.total()
 
-    await eventually(decided, seconds=90, what="every decision")
-    await drained(kafka, catalogue, seconds=90)
+    await eventually(decided, what="every decision")
+    await drained(kafka, catalogue)
     await asyncio.to_thread(check, kafka, catalogue, sent)
 
 
