@@ -9,11 +9,11 @@ from streams.kafka.settings import KafkaSettings
 from tests.contract.leased import create, until
 
 
-async def is_live(consumer: AIOKafkaConsumer) -> None:
-    """Wait for it: a topic just made, or a short session on a slow machine, may have it join once more."""
+async def is_live(consumer: AIOKafkaConsumer, partitions: int = 2) -> None:
+    """Wait for it, and for what it is assigned: a short session on a slow machine may have it join once more."""
 
     async def live() -> bool:
-        return await is_live_member(consumer)
+        return len(consumer.assignment()) == partitions and await is_live_member(consumer)
 
     await until(live)
 

@@ -113,7 +113,8 @@ async def test_a_key_is_told_at_most_once_a_period(kafka: KafkaSettings, topic: 
         while len(records) < 3:
             ours.note("kind", 4, HASH, GB, 1.0)
             await asyncio.sleep(0.01)
-        ended = asyncio.get_running_loop().time()
+    # One more may have been told, and heard, before it had stopped.
+    ended = asyncio.get_running_loop().time()
     assert len(records) <= (ended - started) // 0.5 + 1
     await view.stop()
 
