@@ -18,8 +18,9 @@ from schemas.result import Environment
 class Drawer:
     """An async context manager: the engine runs from its entry on. Raises CommandError where it does not."""
 
-    def __init__(self, settings: EngineSettings) -> None:
-        self._engine = EngineProcess(settings)
+    def __init__(self, settings: EngineSettings, preload: Sequence[GenerationConfig] = ()) -> None:
+        """`preload` is loaded and warm when it has been entered."""
+        self._engine = EngineProcess(settings, preload)
         self._calls = 0
         self.environment = Environment(device="")
 
@@ -40,6 +41,11 @@ class Drawer:
 
         Raises CommandError where the model is not here, cannot make it or the engine dies; the next call starts anew.
         """
+        ended = await self.draw(config, items, bucket)
+        return [one.outcome for one in ended if one.outcome is not None]
+
+    async def draw(self, config: GenerationConfig, items: Sequence[Item], bucket: int) -> list[Ended]:
+        """The same, with what each of them cost. None of them has left, so each has an outcome."""
         if not 1 <= bucket <= config.bucket:
             raise CommandError(
                 f"it was drawn in a bucket of {bucket}, but {config.label} has none larger than {config.bucket}", 2
@@ -47,7 +53,7 @@ class Drawer:
         padded = GenerationConfig.model_validate({**config.model_dump(), "bucket": bucket})
         self._calls += 1  # a key is of one call, or what a former one left behind would be taken for this one's
         ours = [replace(item, key=f"{self._calls}/{n}") for n, item in enumerate(items)]
-        made: dict[str, Picture | Flaw] = {}
+        made: dict[str, Ended] = {}
         try:
             if not self._engine.alive:
                 await self._engine.start()
@@ -59,10 +65,10 @@ class Drawer:
             raise CommandError(f"{config.label} cannot be drawn here: {error}", 2) from error
         return [made[item.key] for item in ours]
 
-    async def _ended(self) -> dict[str, Picture | Flaw]:
+    async def _ended(self) -> dict[str, Ended]:
         """Who has ended since the last time. Raises ModelUnavailable, EngineDied."""
         events = await self._engine.events()
         for event in events:
             if isinstance(event, Refused) and any(key.startswith(f"{self._calls}/") for key in event.keys):
                 raise ModelUnavailable(event.message)
-        return {event.key: event.outcome for event in events if isinstance(event, Ended) and event.outcome is not None}
+        return {event.key: event for event in events if isinstance(event, Ended) and event.outcome is not None}

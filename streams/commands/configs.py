@@ -13,13 +13,13 @@ from schemas.catalogue import ConfigCatalogue, ConfigProblem
 from schemas.config import GenerationConfig
 from schemas.config_file import ConfigFile
 from schemas.differences import differences
-from schemas.effects import effects, spelt
+from schemas.effects import effects
 from schemas.errors import CatalogueError, CommandError
 from schemas.families import doubts
 from schemas.lock import write_lock
+from schemas.reference import config_ref, one_config
 from streams.commands import configs_control
 from streams.commands.declared import Declared, Folder
-from streams.commands.reference import config_ref
 
 app = typer.Typer(no_args_is_help=True, help="Configurations: frozen, versioned inference parameters.")
 app.command()(configs_control.publish)
@@ -116,7 +116,7 @@ def diff(
         _diff_with_what_is_in_force(one, folder)
         return
     catalogue = _catalogue(folder, live)
-    _print_differences(_alone(catalogue, one), _alone(catalogue, other))
+    _print_differences(one_config(catalogue, one), one_config(catalogue, other))
 
 
 def _diff_with_what_is_in_force(name: str, folder: Path | None) -> None:
@@ -163,21 +163,6 @@ def _print_differences(one: GenerationConfig, other: GenerationConfig, titles: t
 def _catalogue(folder: Path | None, live: bool) -> ConfigCatalogue:
     files = Declared.of(folder)
     return files.with_control(files.controls(files.hashes)).configs if live else files.catalogue
-
-
-def _alone(catalogue: ConfigCatalogue, text: str) -> GenerationConfig:
-    """What `text` names, where that is one configuration."""
-    ref = config_ref(text)
-    found = catalogue.choices(ref)
-    if isinstance(found, ConfigProblem):
-        gone = catalogue.labelled(text)  # one that is retired can still be looked at
-        if gone is None:
-            raise CommandError(found.message)
-        return gone
-    if len(found) > 1:
-        labels = " or ".join(choice.config.label for choice in found)
-        raise CommandError(f"{spelt(ref)} is several; name {labels}")
-    return found[0].config
 
 
 def _shown(config: GenerationConfig) -> dict[str, object]:

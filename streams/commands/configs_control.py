@@ -11,10 +11,10 @@ from schemas.control import Channel, PublishConfig, Retire, control_key
 from schemas.cross_check import siblings
 from schemas.effects import effects, outcomes, spelt
 from schemas.errors import CommandError
+from schemas.reference import config_ref
 from schemas.request import ConfigRef
 from streams.commands.common import deployment, run
 from streams.commands.declared import Declared, Folder
-from streams.commands.reference import config_ref
 from streams.control_log import say
 
 Reason = Annotated[str, typer.Option(help="For people.")]

@@ -11,11 +11,11 @@ from rich.console import Console
 from admission.errors import AdmissionError
 from admission.question import ask
 from schemas.errors import CatalogueError, CommandError
+from schemas.reference import config_ref
 from schemas.request import GenerationRequest, Lane
 from schemas.settings import read_settings
 from streams.asking import present
 from streams.commands.common import run
-from streams.commands.reference import config_ref
 from streams.commands.wish import checked, from_now
 from streams.declared import declare
 from streams.kafka.errors import StreamError

@@ -1,20 +1,5 @@
-"""How a configuration is named at the command line: NAME, NAME@VERSION or NAME:CHANNEL."""
+"""How a configuration is named at the command line."""
 
-from pydantic import ValidationError
+from schemas.reference import config_ref
 
-from schemas.errors import CommandError
-from schemas.request import ConfigRef, first_problem
-
-
-def config_ref(text: str) -> ConfigRef:
-    """Raises CommandError with exit status 2 where `text` names none."""
-    name, at, version = text.partition("@")
-    if at and not version.isdecimal():
-        raise CommandError(f"{text!r} names no version; write NAME@NUMBER", 2)
-    channel: str | None = None
-    if not at:
-        name, _, channel = text.partition(":")
-    try:
-        return ConfigRef(name=name, version=int(version) if at else None, channel=channel or None)
-    except ValidationError as error:
-        raise CommandError(f"{text!r}: {first_problem(error)[1]}", 2) from error
+__all__ = ["config_ref"]

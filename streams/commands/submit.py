@@ -13,13 +13,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from schemas.codec import decode_object
 from schemas.errors import CatalogueError, CommandError, Undecodable
+from schemas.reference import config_ref
 from schemas.request import GenerationRequest, Lane
 from schemas.result import GenerationResult, Succeeded
 from schemas.signature import SigningKey, read_key
 from streams.artifacts import save
 from streams.client import PromptClient
 from streams.commands.common import deployment, run
-from streams.commands.reference import config_ref
 from streams.commands.wish import checked, from_now
 
 EXIT_NOT_ALL_SUCCEEDED = 3

@@ -25,7 +25,7 @@ HERE, AWAY = config(), config(name="away", model={"name": "away", "digest": "sha
 def engine(monkeypatch: pytest.MonkeyPatch) -> ScriptedEngine:
     made = ScriptedEngine()
     made.missing = {"away"}
-    monkeypatch.setattr("gpu_consumer.verify.draw.EngineProcess", lambda _: made)
+    monkeypatch.setattr("gpu_consumer.verify.draw.EngineProcess", lambda *_: made)
     return made
 
 

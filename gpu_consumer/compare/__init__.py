@@ -1,0 +1,1 @@
+"""What two configurations make of the same prompts, and what that costs."""
