@@ -9,6 +9,7 @@ from typing import Self
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from pydantic import ValidationError
 
+from schemas.cancel import CancelRequest
 from schemas.codec import encode
 from schemas.request import GenerationRequest
 from schemas.result import GenerationResult, parse_result
@@ -68,6 +69,12 @@ class PromptClient:
     async def submit(self, requests: Iterable[GenerationRequest]) -> None:
         """Publish the requests; on return the cluster has acknowledged each."""
         await self.publish((request.tenant, encode(request)) for request in requests)
+
+    async def cancel(self, names: Iterable[tuple[str, str]]) -> None:
+        """Ask that each named (tenant, request id) ends, also while it runs; on return the cluster has the asking. What
+        has ended stays as it ended. Raises pydantic.ValidationError where a name can be no request's."""
+        asked = [CancelRequest(tenant=tenant, request_id=request_id, cancel=True) for tenant, request_id in names]
+        await self.publish((each.tenant, encode(each)) for each in asked)
 
     async def publish(self, records: Iterable[tuple[str, bytes]]) -> None:
         """Publish (tenant, value) records as they are, well-formed or not. Raises LogUnavailable where a tenant has no

@@ -10,6 +10,7 @@ from admission.draft import Draft, Refusal, StageResult
 from admission.estimate import Estimate, estimate
 from admission.settings import AdmissionLimits
 from admission.stages.dimensions import dimensions
+from admission.stages.dropped import dropped
 from admission.stages.memory import memory
 from admission.stages.paused import paused
 from admission.stages.price import price
@@ -19,7 +20,7 @@ from admission.world import World
 from schemas.pools import Pool
 
 # What a request has passed with its own config, and must pass with the sibling.
-_JUDGED_AGAIN = (paused, dimensions, tokens, price, memory)
+_JUDGED_AGAIN = (dropped, paused, dimensions, tokens, price, memory)
 
 # Below the bound there is so much to do that who comes back a part of the bound late leaves no GPU idle.
 _SPREAD = 0.25

@@ -12,14 +12,15 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from schemas.codec import decode_object
-from schemas.errors import CatalogueError, CommandError, Undecodable
+from schemas.errors import CommandError, Undecodable
 from schemas.reference import config_ref
 from schemas.request import GenerationRequest, Lane
 from schemas.result import GenerationResult, Succeeded
-from schemas.signature import SigningKey, read_key
+from schemas.signature import SigningKey
 from streams.artifacts import save
 from streams.client import PromptClient
 from streams.commands.common import deployment, run
+from streams.commands.speaking import OwnTopic, Sign, signing_key
 from streams.commands.wish import checked, from_now
 
 EXIT_NOT_ALL_SUCCEEDED = 3
@@ -46,13 +47,8 @@ def submit(
     lines: Annotated[
         str | None, typer.Option("--json-lines", help="A file of requests, one JSON a line; - reads stdin.")
     ] = None,
-    sign: Annotated[
-        Path | None,
-        typer.Option(envvar="KILN_SUBMIT_SIGN", help="A file with the tenant's secret, named after its key id."),
-    ] = None,
-    own_topic: Annotated[
-        bool, typer.Option(envvar="KILN_SUBMIT_OWN_TOPIC", help="Write to the tenant's own requests topic.")
-    ] = False,
+    sign: Sign = None,
+    own_topic: OwnTopic = False,
     wait: Annotated[bool, typer.Option(help="Wait until every request has ended.")] = False,
     folder: Annotated[Path | None, typer.Option("--save", help="Wait, and save the pictures here.")] = None,
     timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait at most.")] = 300.0,
@@ -73,7 +69,7 @@ def submit(
         requests = [checked(body, "the request")]
     if folder is not None:
         _prepare(folder)
-    signing = None if sign is None else _key(sign)
+    signing = signing_key(sign)
     run(_submit(requests, signing, own_topic, wait=wait or folder is not None, folder=folder, timeout=timeout))
 
 
@@ -82,13 +78,6 @@ def _read(path: str) -> bytes:
         return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
         raise CommandError(f"{path} cannot be read: {error}") from error
-
-
-def _key(path: Path) -> SigningKey:
-    try:
-        return read_key(path)
-    except CatalogueError as error:
-        raise CommandError(str(error)) from error
 
 
 def _prepare(folder: Path) -> None:

@@ -14,6 +14,7 @@ from schemas.topics import Catalogue
 from streams.kafka.settings import KafkaSettings
 from tests.integration.gpu_pool import GpuPool
 from tests.kafka import POOL
+from tests.kiln import Kiln, small_deployment
 from tests.tiny import models, tiny_config
 
 __all__ = ["models"]
@@ -22,6 +23,11 @@ __all__ = ["models"]
 @pytest.fixture
 def pool(kafka: KafkaSettings, catalogue: Catalogue, tmp_path: Path) -> GpuPool:
     return GpuPool(kafka, catalogue, tmp_path / "store")
+
+
+@pytest.fixture
+def kiln(kafka_env: dict[str, str], prefix: str, tmp_path: Path) -> Kiln:
+    return Kiln(kafka_env | small_deployment(prefix, tmp_path))
 
 
 @pytest.fixture(scope="session")

@@ -5,44 +5,13 @@ import json
 import sys
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
-
-import pytest
-import yaml
 
 from schemas.topics import Catalogue
 from streams.kafka.settings import KafkaSettings
 from tests.admission import eventually, produce, running, small_world
 from tests.integration.gpu_pool import GpuPool
 from tests.kafka import POOL
-
-
-class Done(NamedTuple):
-    code: int | None
-    out: str
-    err: str
-
-
-class Kiln:
-    def __init__(self, environment: dict[str, str]) -> None:
-        self._environment = environment
-
-    async def __call__(self, *arguments: str) -> Done:
-        child = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", "from streams.cli import main; main()", *arguments, env=self._environment,
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        )  # fmt: skip
-        out, err = await asyncio.wait_for(child.communicate(), 120)
-        return Done(child.returncode, out.decode(), err.decode())
-
-
-@pytest.fixture
-def kiln(kafka_env: dict[str, str], prefix: str, tmp_path: Path) -> Kiln:
-    pools = tmp_path / "pools.yaml"
-    pool = {"gpu_product": "CPU", "vram_bytes": 8 << 30, "price_usd_per_hour": 1, "replicas_max": 2, "partitions": 4}
-    pools.write_text(yaml.safe_dump({"pools": {POOL: pool}}))
-    deployment = {"KILN_TOPICS_PREFIX": prefix, "KILN_TOPICS_REQUESTS_PARTITIONS": "2", "KILN_POOLS": str(pools)}
-    return Kiln(kafka_env | deployment | {"COLUMNS": "200"})
+from tests.kiln import Kiln
 
 
 async def test_pictures_are_asked_for_waited_for_saved_and_found_again(
@@ -93,7 +62,7 @@ async def test_pictures_are_asked_for_waited_for_saved_and_found_again(
 async def test_watch_shows_results_as_they_come(kiln: Kiln, kafka: KafkaSettings, catalogue: Catalogue) -> None:
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-c", "from streams.cli import main; main()", "watch", "--tenant", "me",
-        env=kiln._environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        env=kiln.environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     assert child.stdout is not None
     try:

@@ -25,8 +25,8 @@ from streams.quote import Quote, quote_of
 from streams.settings import AdmissionServiceSettings
 from streams.world import load_world
 from tests.admission import committed, eventually, produce, request, running
-from tests.integration.test_client_commands import Kiln
 from tests.kafka import POOL
+from tests.kiln import Kiln
 
 SECONDS, GPUS, BURST = 0.2, 2, 50
 QUICK: Mapping[str, Any] = {"demand_seconds": 0.05, "refresh_seconds": 0.1}
@@ -101,7 +101,7 @@ async def test_a_quote_counts_what_waits_and_the_tenants_own_work_once(
 async def test_the_command_says_whether_it_would_enter(
     kafka: KafkaSettings, world: World, environment: dict[str, str], kafka_env: dict[str, str]
 ) -> None:
-    kiln = Kiln(kafka_env | environment | {"COLUMNS": "200"})
+    kiln = Kiln(kafka_env | environment)
     async with running(kafka, world, "plain", **QUICK):
 
         async def every_partition_has_told() -> bool:

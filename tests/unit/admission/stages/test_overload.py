@@ -14,8 +14,10 @@ from admission.wait import Wait
 from admission.world import World
 from schemas.catalogue import ConfigCatalogue
 from schemas.config_file import ConfigFile
+from schemas.control import Pause, Subject
 from schemas.pools import Pool, Pools
 from schemas.result import Rejected
+from schemas.stops import Dropped
 from schemas.tenants import Quota, Tenants
 from schemas.topics import Catalogue, TopicSettings
 from schemas.work import WorkItem, decode_work
@@ -103,6 +105,12 @@ def test_what_may_not_be_degraded_waits_as_it_is() -> None:
 def test_a_sibling_that_would_not_do_is_not_taken(configs: list[ConfigFile]) -> None:
     item = accepted(world(*configs, waits={"default": 100}), degradable(images=3))
     assert (item.config.label, item.degraded_from) == ("dear@1", None)
+
+
+def test_a_sibling_that_operators_stopped_is_not_taken() -> None:
+    around, cheap = world(DEAR, CHEAP, waits={"default": 100}), Subject("config", "cheap")
+    for stopped in (replace(around, paused={cheap: Pause()}), replace(around, dropped={cheap: Dropped(NOW_MS)})):
+        assert accepted(stopped, degradable()).config.label == "dear@1"
 
 
 @pytest.mark.parametrize(("there", "degrades"), [(10, True), (200, False)])

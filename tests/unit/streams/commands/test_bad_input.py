@@ -33,7 +33,11 @@ def kiln(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tm
     return run
 
 
-COMMANDS = [("submit", "a kiln"), ("quote", "a kiln"), ("results",), ("watch",), ("lag",)]
+COMMANDS = [
+    ("submit", "a kiln"), ("quote", "a kiln"), ("results",), ("watch",), ("lag",),
+    ("cancel", "me/first"), ("cancel", "me/first", "--operator"), ("pause", "pool", "default"),
+    ("resume", "tenant", "me"), ("drop", "tenant", "me", "--yes"), ("controls",),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=lambda each: each[0])
@@ -84,6 +88,18 @@ def test_a_wrong_setting_is_named(
         (("configs", "show", "sketch@0"), 2, "'sketch@0': the field 'version' is invalid"),
         (("configs", "show", "nothing"), 1, "there is no config 'nothing'; known are"),
         (("configs", "list", "--configs", "/nonexistent"), 1, "no config files in /nonexistent; add one"),
+        (("cancel", "first"), 2, "'first' is no TENANT/REQUEST_ID: the field 'request_id' is invalid"),
+        (("cancel", "no tenant/first"), 2, "'no tenant/first' is no TENANT/REQUEST_ID: the field 'tenant' is invalid"),
+        (("cancel", "me/first", "--operator", "--own-topic"), 2, "an operator writes to cancels, unsigned"),
+        (("pause", "tenant", "no/tenant"), 2, "'no/tenant' can be no tenant"),
+        (("pause", "pool", "nowhere"), 1, "there is no pool 'nowhere'; there are: "),
+        (("pause", "config", "shapes:stable"), 2, "'shapes:stable' names a channel"),
+        (("pause", "config", "shapes@x"), 2, "'shapes@x' names no version"),
+        (("pause", "pool", "default", "--for", "soon"), 2, "'soon' is no span; write such as 90s, 10m, 2h or 1d"),
+        (("pause", "pool", "default", "--for", "9999999d"), 2, "9999999d from now has no date"),
+        (("pause", "pool", "default", "--reason", "x" * 501), 2, "a reason of 501 characters"),
+        (("drop", "pool", "nowhere", "--yes"), 1, "there is no pool 'nowhere'; there are: "),
+        (("drop", "tenant", "me"), 2, "nobody is there to ask; say --yes"),
         (("schemas", "export", "/etc/hostname"), 1, "/etc/hostname cannot be written"),
         (("schemas", "export", "/nonexistent", "--check"), 1, ""),
     ],
@@ -106,6 +122,9 @@ def test_a_wrong_wish_is_a_sentence(kiln: Kiln, arguments: tuple[str, ...], code
         ("results", "--status", "lost"),
         ("results", "--limit", "0"),
         ("lag", "--unknown"),
+        ("cancel",),
+        ("pause", "planet", "mars"),
+        ("drop", "tenant"),
         ("unknown",),
     ],
     ids=" ".join,

@@ -1,0 +1,65 @@
+"""`kiln controls`: what operators and the placement controller have said, and what of it is in force."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Annotated, NamedTuple
+
+import typer
+from rich.console import Console
+from rich.table import Column, Table
+
+from schemas.stops import ends_ms
+from streams.commands.declared import Declared
+from streams.control import Controls
+
+
+class Row(NamedTuple):
+    what: str
+    subject: str
+    said: str
+    reason: str = ""
+
+
+def controls(
+    as_json: Annotated[bool, typer.Option("--json", help="A list of what, subject, said and reason.")] = False,
+) -> None:
+    """Show what control says: pauses, drops, configurations, channels, quotas and placements."""
+    declared = Declared.of(None)
+    rows = list(_rows(declared.controls(declared.hashes), datetime.now(UTC)))
+    if as_json:
+        typer.echo(json.dumps([row._asdict() for row in rows]))
+        return
+    if not rows:
+        typer.echo("control says nothing; all is as the files have it")
+        return
+    table = Table("what", Column("about", overflow="fold"), Column("said", overflow="fold"), "reason")
+    for row in rows:
+        table.add_row(*row)
+    Console(markup=False).print(table)
+
+
+def _rows(controls: Controls, now: datetime) -> Iterator[Row]:
+    now_ms = now.timestamp() * 1000
+    for subject, pause in controls.paused.items():
+        until = "until it is resumed" if pause.until is None else f"until {_at(pause.until)}"
+        over = "" if ends_ms(pause) > now_ms else ", which is over"
+        yield Row("pause", str(subject), until + over, pause.reason)
+    for subject, drop in controls.dropped.items():
+        at = datetime.fromtimestamp(drop.at_ms / 1000, UTC)
+        yield Row("drop", str(subject), f"what was sent until {_at(at)}", drop.reason)
+    for (name, channel), split in controls.channels.items():
+        versions = ", ".join(f"{version}={weight:g}" for version, weight in split.versions.items())
+        yield Row("channel", f"{name}:{channel}", versions, split.reason)
+    for label in sorted(controls.retired):
+        yield Row("retire", label, "refused")
+    for name, file in controls.configs.items():
+        yield Row("config", name, f"versions {', '.join(map(str, sorted(file.versions)))}")
+    for tenant, quota in controls.quotas.items():
+        yield Row("tenant", tenant, f"{quota.per_second:g} a second, {quota.burst:g} at once")
+    for pool, placement in controls.placements.items():
+        yield Row("placement", pool, f"{len(placement.models)} models, term {placement.term}")
+
+
+def _at(time: datetime) -> str:
+    return f"{time.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

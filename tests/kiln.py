@@ -1,0 +1,38 @@
+"""`kiln` as a person runs it: a process of its own, with the environment of a test's deployment."""
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+from tests.kafka import POOL
+
+
+class Done(NamedTuple):
+    code: int | None
+    out: str
+    err: str
+
+
+class Kiln:
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self.environment = {**environment, "COLUMNS": "200"}
+
+    async def __call__(self, *arguments: str) -> Done:
+        child = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", "from streams.cli import main; main()", *arguments, env=self.environment,
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        out, err = await asyncio.wait_for(child.communicate(), 120)
+        return Done(child.returncode, out.decode(), err.decode())
+
+
+def small_deployment(prefix: str, folder: Path) -> dict[str, str]:
+    """Of small_catalogue(prefix), its pools in a file of `folder`: what a command must be told of it."""
+    pools = folder / "pools.yaml"
+    pool = {"gpu_product": "CPU", "vram_bytes": 8 << 30, "price_usd_per_hour": 1, "replicas_max": 2, "partitions": 4}
+    pools.write_text(yaml.safe_dump({"pools": {POOL: pool}}))
+    return {"KILN_TOPICS_PREFIX": prefix, "KILN_TOPICS_REQUESTS_PARTITIONS": "2", "KILN_POOLS": str(pools)}
