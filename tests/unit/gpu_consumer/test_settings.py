@@ -73,6 +73,14 @@ CONFIGS = ConfigCatalogue(
         ),
         ConfigFile.model_validate({"name": "other", "channels": {"stable": 1}, "versions": {1: body(pool="b")}}),
         ConfigFile.model_validate({"name": "beta", "channels": {"canary": 1}, "versions": {1: body()}}),
+        ConfigFile.model_validate(
+            {
+                "name": "split",
+                "channels": {"stable": {1: 95, 2: 5, 3: 0, 4: 1}},
+                "compatible": {4: 2},
+                "versions": {1: body(), 2: body(steps=8), 3: body(steps=9), 4: body(steps=10, retired=True)},
+            }
+        ),
     ]
 )
 
@@ -80,9 +88,10 @@ CONFIGS = ConfigCatalogue(
 @pytest.mark.parametrize(
     ("wanted", "labels"),
     [
-        ("stable", ["sketch@2"]),
+        ("stable", ["sketch@2", "split@1", "split@2"]),  # all that requests may get, each once
         ("", []),
         ("sketch@1, other", ["sketch@1", "other@1"]),
+        ("split, split@2", ["split@1", "split@2"]),
     ],
 )
 def test_the_preload_list_is_the_stable_configs_of_the_pool_or_what_is_named(wanted: str, labels: list[str]) -> None:
