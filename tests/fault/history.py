@@ -57,10 +57,12 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A tenant's token bucket: requests at once, and requests a second on the long run."""
+    """A tenant's token buckets: requests at once and a second on the long run, and GPU-seconds where it has such."""
 
     burst: float
     per_second: float
+    gpu_burst: float | None = None
+    gpu_per_second: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,7 @@ class History:
     dead_letters: Sequence[Record]
     stored: Stored
     lags: Mapping[str, int]
+    tenants: Sequence[Record]
 
 
 @dataclass(frozen=True, slots=True)

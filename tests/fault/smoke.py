@@ -143,6 +143,7 @@ def read_history(world: World, sent: list[Sent], lags: dict[str, int], flaws: li
         dead_letters=records(topics.dead_letters),
         stored=read_store(world.store),
         lags=lags,
+        tenants=records(topics.tenants),
     )
 
 

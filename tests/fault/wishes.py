@@ -17,10 +17,13 @@ LIMITS: Mapping[str, Limit] = {
     "umbrella": Limit(burst=200, per_second=20),
     # Always over its quota, so that a bucket given back by a crash would show.
     "greedy": Limit(burst=4, per_second=0.2),
+    # The same in GPU-seconds, so that a refund given twice would show.
+    "miser": Limit(burst=200, per_second=20, gpu_burst=3, gpu_per_second=0.05),
 }
 _CONFIGS = ("sketch", "painting", "poster")
 _SUBJECTS = ("a lighthouse", "ein Fuchs im Schnee", "東京の夜", "un café à l'aube", "a red 🚲", "سفينة قديمة", "a moth")
 _STYLES = ("in ink", "at dusk", "as a linocut", "under glass", "from above", "in fog")
+_SHORT = frozenset({"greedy", "miser"})
 _RUNS = frozenset({"succeeded"})
 _LATE = frozenset({"succeeded", "expired", "rejected:deadline_infeasible"})
 
@@ -51,9 +54,9 @@ class Wish:
 
 def good(dice: random.Random, number: int) -> Wish:
     """A request that must run, unless its tenant is over its quota or its deadline is short."""
-    tenant = dice.choices(list(LIMITS), weights=(4, 3, 2, 1, 4))[0]
+    tenant = dice.choices(list(LIMITS), weights=(4, 3, 2, 1, 4, 3))[0]
     body = _body(dice, tenant, number)
-    ends = _RUNS if tenant != "greedy" else _RUNS | {"rejected:rate_limited"}
+    ends = _RUNS if tenant not in _SHORT else _RUNS | {"rejected:rate_limited"}
     deadline = None
     roll = dice.random()
     if roll < 0.08:

@@ -112,7 +112,7 @@ def make_world(
     )
     pools = Pools(pools={POOL: pool})
     (folder / "pools.yaml").write_text(yaml.safe_dump(pools.model_dump(mode="json")), encoding="utf-8")
-    quotas = {name: {"burst": limit.burst, "per_second": limit.per_second} for name, limit in limits.items()}
+    quotas = {name: _quota(limit) for name, limit in limits.items()}
     (folder / "tenants.yaml").write_text(yaml.safe_dump({"tenants": quotas}), encoding="utf-8")
     environment = {
         **os.environ,
@@ -135,6 +135,12 @@ def make_world(
     changed = {name: value for name, value in environment.items() if os.environ.get(name) != value}
     (folder / "environment.json").write_text(json.dumps(changed, indent=1), encoding="utf-8")
     return World(folder, prefix, bootstrap, catalogue, environment)
+
+
+def _quota(limit: Limit) -> dict[str, object]:
+    gpu = {"burst": limit.gpu_burst, "per_second": limit.gpu_per_second}
+    requests: dict[str, object] = {"burst": limit.burst, "per_second": limit.per_second}
+    return requests if limit.gpu_burst is None else requests | {"gpu_seconds": gpu}
 
 
 def ensure_models(folder: Path) -> None:

@@ -9,6 +9,7 @@ from tests.fault.checks.events import check_events
 from tests.fault.checks.pictures import check_twins
 from tests.fault.checks.quota import check_quota
 from tests.fault.checks.stored import check_stored
+from tests.fault.checks.usage import check_usage
 from tests.fault.checks.work import check_work
 from tests.fault.history import Flaw, History
 
@@ -18,6 +19,7 @@ CHECKS: Sequence[Callable[[History, Account], Iterator[Flaw]]] = (
     check_dead_letters,
     check_decisions,
     check_quota,
+    check_usage,
     check_work,
     check_stored,
     check_twins,

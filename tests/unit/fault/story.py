@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections import Counter
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any
@@ -15,7 +16,8 @@ from tests.fault.history import History, Limit, Meaning, Record, Sent, Stored
 PARTITIONS = 2
 TENANT = "acme"
 HOME = partition_of(TENANT.encode(), PARTITIONS)
-LIMIT = Limit(burst=4, per_second=1)
+LIMIT = Limit(burst=4, per_second=1, gpu_burst=20, gpu_per_second=0.1)
+PRICE = 2.0
 START_MS = 1_700_000_000_000
 WORK_TOPIC = "k.work.default.standard"
 _RUNS = frozenset({"succeeded", "expired", "rejected:rate_limited"})
@@ -34,6 +36,7 @@ class Story:
     outcomes: dict[str, bytes] = field(default_factory=dict)
     artifacts: dict[str, bytes] = field(default_factory=dict)
     lags: dict[str, int] = field(default_factory=lambda: {"k.admission": 0, "k.gpu.default": 0})
+    tenants: list[Record] = field(default_factory=list)
     tokens: float = LIMIT.burst
 
     def history(self) -> History:
@@ -48,6 +51,7 @@ class Story:
             dead_letters=self.dead_letters,
             stored=Stored(self.outcomes, self.artifacts),
             lags=self.lags,
+            tenants=self.tenants or self.accounts(),
         )
 
     def append(self, value: bytes | None, meaning: Meaning, *, partition: int = HOME, copy: bool = False) -> Record:
@@ -80,6 +84,8 @@ class Story:
             "offset": request.offset,
             "appended_ms": request.timestamp_ms,
             "bucket_after": self.tokens,
+            "price_gpu_seconds": PRICE if verdict == "accepted" else 0.0,
+            "message": "acme has 4 requests at once" if code else None,
         }
         if verdict == "accepted":
             decision["route"] = {"pool": "default", "lane": "standard", "partition": 3}
@@ -91,6 +97,23 @@ class Story:
         if verdict == "rejected":
             self.tell(decision, status="rejected", code=code)
         return decision
+
+    def accounts(self) -> list[Record]:
+        """What admission would say of the tenant once it has read every result."""
+        decisions = [json.loads(record.value or b"") for record in self.decisions]
+        verdicts = Counter(decision["verdict"] for decision in decisions)
+        accepted = {decision["job_id"] for decision in decisions if decision["verdict"] == "accepted"}
+        ended = [json.loads(record.value or b"") for record in self.results]
+        ended = [event for event in ended if event["job_id"] in accepted]
+        told = verdicts | {
+            "finished": len(ended),
+            "gpu_seconds": sum(event.get("gpu_seconds", 0.0) for event in ended),
+        }
+        cursor = {"results_next": len(self.results)}
+        said = [(TENANT.encode(), {"accepted": 1}), (b"\0cursor", cursor), (TENANT.encode(), told)]
+        return [
+            Record("k.tenants", HOME, place, key, json.dumps(body).encode()) for place, (key, body) in enumerate(said)
+        ]
 
     def emit(self, decision: dict[str, Any]) -> Record:
         work = Record(
@@ -170,4 +193,5 @@ def sound_story() -> Story:
     decision = story.decide(story.ask("three"), "accepted")
     story.draw(decision, story.emit(decision), seed=0, colour=9)
     story.decide(story.ask("four"), "rejected", "rate_limited")
+    story.tenants = story.accounts()
     return story

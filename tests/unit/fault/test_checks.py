@@ -89,6 +89,13 @@ def _undergrant(story: Story) -> None:
     story.requests.append(replace(early, timestamp_ms=early.timestamp_ms + 60_000))
 
 
+def _undergrant_seconds(story: Story) -> None:
+    """Long after the last of it was used."""
+    _undergrant(story)
+    _edit(story.decisions, -1, message="acme has 20 GPU-seconds at once")
+    story.requests[-1] = replace(story.requests[-1], timestamp_ms=story.requests[-1].timestamp_ms + 1_000_000)
+
+
 def _accept_a_stranger(story: Story) -> None:
     decision = {"number": 6, "tenant": "zeta", "request_id": "x", "job_id": "j", "verdict": "accepted", "offset": 99}
     story.decisions.append(Record("k.decisions", HOME, 6, b"zeta/x", json.dumps(decision).encode(), (("n", b"6"),)))
@@ -141,9 +148,17 @@ FLAWS: list[tuple[str, Spoil]] = [
     # quota
     ("quota_overgranted", _overgrant),
     ("quota_undergranted", _undergrant),
+    ("quota_overgranted", lambda s: _edit(s.decisions, 0, price_gpu_seconds=20.5)),
+    ("quota_undergranted", _undergrant_seconds),
     ("quota_clock", lambda s: _edit(s.decisions, 0, appended_ms=5)),
     ("quota_misstated", lambda s: _edit(s.decisions, 1, bucket_after=4.0)),
     ("quota_unknown", _accept_a_stranger),
+    # usage
+    ("usage_missing", lambda s: s.tenants.append(replace(s.tenants[0], value=None))),
+    ("usage_differs", lambda s: _edit(s.tenants, -1, accepted=3)),
+    ("usage_differs", lambda s: _edit(s.tenants, -1, finished=5)),
+    ("usage_differs", lambda s: _edit(s.tenants, -1, gpu_seconds=0.5)),
+    ("usage_differs", lambda s: _edit(s.tenants, 1, results_next=2)),
     # work
     ("work_undecided", lambda s: s.work.append(replace(s.work[0], key=b"job-99", offset=50))),
     ("work_of_refused", lambda s: s.work.append(replace(s.work[0], key=b"job-5", offset=50))),
