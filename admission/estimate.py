@@ -8,6 +8,7 @@ Gallager, 1993).
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from admission.draft import Draft
 from admission.state import State
 from admission.wait import NOTHING_TOLD
 from admission.world import World
@@ -39,6 +40,11 @@ class Estimate:
     def __str__(self) -> str:
         there = "" if self.gpus is None else f", {self.now_seconds:.0f} s with the {self.gpus} there now"
         return f"{self.soonest_seconds:.0f} s with all {self.full} GPUs{there}"
+
+
+def wait_of(draft: Draft, state: State, world: World) -> Estimate:
+    """Of a request whose config is known."""
+    return estimate(draft.config.pool, draft.request.priority, state, world)
 
 
 def estimate(pool: str, lane: Lane, state: State, world: World) -> Estimate:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from admission.arrival import Arrival
 from admission.decide import draft_of, judge
 from admission.draft import Draft
-from admission.estimate import Estimate, estimate
+from admission.estimate import Estimate, wait_of
 from admission.stages.decode import Malformed, decode
 from admission.state import State
 from admission.verdict import Decided
@@ -39,4 +39,4 @@ def ask(request: GenerationRequest, state: State, world: World, now_ms: int) -> 
     draft = draft_of(named, arrival, state, now_ms)
     decided = judge(draft, state, world)
     known = hasattr(draft, "pool")
-    return Answer(draft, decided, estimate(draft.config.pool, request.priority, state, world) if known else None)
+    return Answer(draft, decided, wait_of(draft, state, world) if known else None)

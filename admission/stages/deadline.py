@@ -1,7 +1,7 @@
 """When the request is to be done: given, defaulted, capped; refused where it cannot be met."""
 
 from admission.draft import Draft, Refusal, StageResult
-from admission.estimate import estimate
+from admission.estimate import wait_of
 from admission.state import State
 from admission.world import World
 
@@ -24,7 +24,7 @@ def deadline(draft: Draft, state: State, world: World) -> StageResult:
             f"config {draft.config.label} takes {picture_seconds:g} s a picture; send a deadline further away",
             "deadline",
         )
-    found = estimate(draft.config.pool, draft.request.priority, state, world)
+    found = wait_of(draft, state, world)
     if left_seconds < found.soonest_seconds + picture_seconds:
         return Refusal(
             "deadline_infeasible",

@@ -7,7 +7,7 @@ from copy import copy
 from hashlib import blake2b
 
 from admission.draft import Draft, Refusal, StageResult
-from admission.estimate import Estimate, estimate
+from admission.estimate import Estimate, wait_of
 from admission.settings import AdmissionLimits
 from admission.stages.dimensions import dimensions
 from admission.stages.dropped import dropped
@@ -29,10 +29,10 @@ _RETRY_SECONDS_MIN = 1.0
 
 def overload(draft: Draft, state: State, world: World) -> StageResult:
     """Both bounds are held against the wait at full scale: a pool that is about to grow refuses nobody."""
-    found = _wait(draft, state, world)
+    found = wait_of(draft, state, world)
     degrade_seconds, refuse_seconds = bounds(draft.pool, world.limits)
     if draft.request.may_degrade and found.soonest_seconds > degrade_seconds and _degrade(draft, state, world, found):
-        found = _wait(draft, state, world)
+        found = wait_of(draft, state, world)
         _, refuse_seconds = bounds(draft.pool, world.limits)
     if found.soonest_seconds <= refuse_seconds:
         return None
@@ -53,10 +53,6 @@ def bounds(pool: Pool, limits: AdmissionLimits) -> tuple[float, float]:
     )
 
 
-def _wait(draft: Draft, state: State, world: World) -> Estimate:
-    return estimate(draft.config.pool, draft.request.priority, state, world)
-
-
 def _degrade(draft: Draft, state: State, world: World, found: Estimate) -> bool:
     """Give the draft its config's sibling, if there is one that costs less, may run, and waits no longer."""
     sibling = world.configs.sibling(draft.config)
@@ -69,7 +65,7 @@ def _degrade(draft: Draft, state: State, world: World, found: Estimate) -> bool:
         return False
     if other.price_gpu_seconds >= draft.price_gpu_seconds:
         return False
-    if _wait(other, state, world).ahead_gpu_seconds > found.ahead_gpu_seconds:
+    if wait_of(other, state, world).ahead_gpu_seconds > found.ahead_gpu_seconds:
         return False
     draft.degraded_from = draft.config.label
     draft.config, draft.pool, draft.gpu_seconds = sibling, pool, other.gpu_seconds
