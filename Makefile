@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test check fuzz fault-smoke fault-gpu soak bench-pipeline bench-admission bench-engine bench-memory bench-gpu bench-batching bench-reproducibility clean
+.PHONY: help setup lock demo test check fuzz fault-smoke fault-gpu soak bench-pipeline bench-admission bench-engine bench-memory bench-gpu bench-batching bench-affinity bench-reproducibility clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 23
@@ -71,6 +71,9 @@ bench-gpu: $(READY) ## steps, joins, memory, swaps and bytes on the card, on the
 
 bench-batching: $(READY) ## step batching on a virtual device, beside Ray Serve, LitServe and BentoML (PEERS=none)
 	$(BIN)/python -m tests.benchmarks.batching $(if $(PEERS),--peers $(PEERS))
+
+bench-affinity: $(READY) ## routing to where a model is loaded, on a virtual clock, beside arrival order
+	$(BIN)/python -m tests.benchmarks.affinity
 
 bench-reproducibility: $(READY) ## how far a picture moves when it is drawn otherwise
 	$(BIN)/python -m tests.benchmarks.reproducibility

@@ -6,6 +6,7 @@ is cut into partitions of equal work: only what lies across a cut stands on two.
 that what is loaded stays of use.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from typing import NamedTuple
 from schemas.control import Placement, Share
 
 _NOTHING = 1e-9  # of the mean: below it an amount is rounding
+_SLIVER = 0.01  # of the mean: nothing is split for less
 
 
 class Unit(NamedTuple):
@@ -106,7 +108,8 @@ class _Table:
 
 def _shares(at: Mapping[int, float]) -> tuple[Share, ...]:
     total = sum(at.values())
-    return tuple(Share(partition=number, weight=round(amount / total, 6)) for number, amount in sorted(at.items()))
+    weights = {number: round(amount / total, 6) for number, amount in sorted(at.items())}
+    return tuple(Share(partition=number, weight=weight) for number, weight in weights.items() if weight)
 
 
 def _laid_out(loads: Mapping[Unit, float], partitions: int, tolerance: float) -> _Table:
@@ -114,16 +117,17 @@ def _laid_out(loads: Mapping[Unit, float], partitions: int, tolerance: float) ->
     of_models: dict[str, float] = defaultdict(float)
     for unit, load in loads.items():
         of_models[unit.model] += load
-    mean, at = table.mean, 0
+    mean, at, position = table.mean, 0, 0.0
     for unit in sorted(loads, key=lambda unit: (-of_models[unit.model], unit.model, -loads[unit], unit.config_hash)):
         left = loads[unit]
         while left > 0:
-            last = at == partitions - 1
-            fits = table.totals[at] + left <= (1 + tolerance) * mean
-            part = left if fits or last else min(left, mean - table.totals[at])
+            room = (at + 1) * mean - position if at < partitions - 1 else math.inf
+            fits = left <= room + tolerance * mean and table.totals[at] + left <= (1 + tolerance) * mean
+            part = left if fits else min(left, room)
             table.put(unit, at, part)
             left -= part
-            if table.totals[at] >= (1 - _NOTHING) * mean and not last:
+            position += part
+            if position >= (at + 1 - _SLIVER) * mean and at < partitions - 1:
                 at += 1
     return table
 

@@ -111,7 +111,9 @@ class GpuConsumerSettings(BaseSettings):
         default=dict(LANE_WEIGHTS), description="GPU time of the lanes when all of them wait, in proportion."
     )
     affinity_wait_seconds: Annotated[float, Field(ge=0, le=3600)] = Field(
-        default=5, description="For so long pictures of what runs or is loaded may pass the one whose turn it is."
+        default=5,
+        description="For so long pictures of what runs or is loaded may pass the one whose turn it is. About ten times "
+        "what loading a model takes, where a pool serves more models than a GPU holds.",
     )
     look_ahead: Annotated[int, Field(ge=0, le=100_000)] = Field(
         default=256, description="So many pictures may pass it meanwhile."
