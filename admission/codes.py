@@ -29,11 +29,17 @@ REJECTIONS: Mapping[RejectionCode, Code] = {
     "invalid_request": Code(
         "The body is not strict JSON although its name can be read (NaN, a key that stands twice, an integer of "
         "hundreds of digits, a lone surrogate); a field is unknown, missing, null or of another type; a text holds "
-        "U+0000, or nothing that can be seen; there is too much metadata; more images are asked for than allowed; the "
-        "record's key is not the tenant.",
+        "U+0000, nothing that can be seen, or a flood of marks; there is too much metadata; more images are asked for "
+        "than allowed; the record's key is not the tenant.",
         "Correct the field that `field` names. Key records by their tenant, or send no key.",
         stages=("config", "decode", "limits"),
-        limits=("metadata_entries_max", "metadata_key_bytes_max", "metadata_value_bytes_max", "images_max"),
+        limits=(
+            "unseen_run_max",
+            "metadata_entries_max",
+            "metadata_key_bytes_max",
+            "metadata_value_bytes_max",
+            "images_max",
+        ),
         declared="`max_images` of the config",
     ),
     "unsupported_schema": Code(

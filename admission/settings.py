@@ -25,6 +25,11 @@ class AdmissionLimits(BaseSettings):
     )
     negative_prompt_code_points_max: Annotated[int, Field(ge=0, le=1_000_000)] = 2000
     negative_prompt_bytes_max: Annotated[int, Field(ge=0, le=REQUEST_BYTES_MAX)] = 8000
+    unseen_run_max: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        default=30,
+        description="Marks and characters that cannot be seen, in a row: as many as Unicode's stream-safe text has "
+        "(UAX 15), and more than any language needs.",
+    )
     metadata_entries_max: Annotated[int, Field(ge=0, le=1024)] = 16
     metadata_key_bytes_max: Annotated[int, Field(ge=1, le=4096)] = 64
     metadata_value_bytes_max: Annotated[int, Field(ge=0, le=65_536)] = 512

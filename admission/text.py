@@ -5,6 +5,7 @@ For judging alone. The model is given the prompt as its sender wrote it.
 
 import re
 import unicodedata
+from collections.abc import Callable
 from typing import Final
 
 # Letters of other scripts that most fonts draw as these Latin ones; of the database's own names none says so. Small
@@ -27,6 +28,8 @@ _MARKS: Final = ("COMBINING ", "VARIATION SELECTOR", "MONGOLIAN FREE VARIATION",
 _VOICED: Final = "COMBINING KATAKANA"
 
 
+_UNSEEN_CATEGORIES: Final = ("Mn", "Me", "Cf", "Cc", "Cn", "Co")
+
 # Unicode has a million: a sender who uses them all shall not fill the memory. Prompts of a day have a few thousand.
 _REMEMBERED_MAX: Final = 20_000
 
@@ -34,8 +37,11 @@ _REMEMBERED_MAX: Final = 20_000
 class _Table(dict[int, str]):
     """For str.translate(): what a character becomes, found out when it is first met."""
 
+    def __init__(self, becomes: Callable[[str], str]) -> None:
+        self._becomes = becomes
+
     def __missing__(self, code: int) -> str:
-        became = _became(chr(code))
+        became = self._becomes(chr(code))
         if len(self) < _REMEMBERED_MAX:
             self[code] = became
         return became
@@ -56,7 +62,15 @@ def _became(character: str) -> str:
     return letter[1].lower() if letter else character
 
 
-_TABLE: Final = _Table()
+def _unseen(character: str) -> str:
+    """A blank where it is seen, or is one."""
+    if character.isspace():
+        return " "
+    return "." if unicodedata.category(character) in _UNSEEN_CATEGORIES or character in _BLANK else " "
+
+
+_TABLE: Final = _Table(_became)
+_UNSEEN: Final = _Table(_unseen)
 
 
 def normalised(text: str) -> str:
@@ -67,6 +81,13 @@ def normalised(text: str) -> str:
         # Apart, so that an accent is a mark of its own; then together again, for scripts whose letters are composed.
         text = unicodedata.normalize("NFC", unicodedata.normalize("NFKD", folded).translate(_TABLE))
     return " ".join(text.casefold().translate(_TABLE).split())
+
+
+def longest_unseen(text: str) -> int:
+    """How many marks and characters that cannot be seen come in a row, at most."""
+    if text.isascii() and text.isprintable():
+        return 0
+    return max(map(len, text.translate(_UNSEEN).split()), default=0)
 
 
 def visible(text: str) -> bool:

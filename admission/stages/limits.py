@@ -9,7 +9,7 @@ from admission.arrival import Arrival
 from admission.draft import Draft, Refusal, StageResult
 from admission.settings import AdmissionLimits
 from admission.state import State
-from admission.text import visible
+from admission.text import longest_unseen, visible
 from admission.world import World
 from schemas.request import SCHEMA_VERSION, SEED_MAX, GenerationRequest, first_problem
 
@@ -31,12 +31,15 @@ def limits(draft: Draft, state: State, world: World) -> StageResult:
     sizes = world.limits
     return (
         _prompt("prompt", request.prompt, sizes.prompt_code_points_max, sizes.prompt_bytes_max)
+        or _seen(request.prompt)
+        or _flood("prompt", request.prompt, sizes.unseen_run_max)
         or _prompt(
             "negative_prompt",
             request.negative_prompt,
             sizes.negative_prompt_code_points_max,
             sizes.negative_prompt_bytes_max,
         )
+        or _flood("negative_prompt", request.negative_prompt, sizes.unseen_run_max)
         or _pictures(request, sizes)
     )
 
@@ -120,9 +123,22 @@ def _prompt(field: str, text: str, code_points_max: int, bytes_max: int) -> Stag
     size = len(text.encode())
     if size > bytes_max:
         return Refusal("prompt_too_long", f"{field} has {size} bytes in UTF-8; send at most {bytes_max}", field)
-    if text and not visible(text):
-        return Refusal("invalid_request", f"{field} has nothing that can be seen; write what is meant", field)
     return None
+
+
+def _seen(prompt: str) -> StageResult:
+    if visible(prompt):
+        return None
+    return Refusal("invalid_request", "nothing of the prompt can be seen; write what is meant", "prompt")
+
+
+def _flood(field: str, text: str, run_max: int) -> StageResult:
+    run = longest_unseen(text)
+    if run <= run_max:
+        return None
+    return Refusal(
+        "invalid_request", f"{field} has {run} marks or unseen characters in a row; send at most {run_max}", field
+    )
 
 
 def _nul(field: str) -> Refusal:

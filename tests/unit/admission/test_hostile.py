@@ -117,6 +117,22 @@ CASES: dict[str, tuple[Arrival, str, str | None]] = {
         "prompt_too_long",
         "negative_prompt",
     ),
+    "a zero-width flood within the limit": (arrival(body(prompt="a" + "\u200b" * 1000)), "invalid_request", "prompt"),
+    "a combining flood within the limit": (arrival(body(prompt="a" + "\u0301" * 1000)), "invalid_request", "prompt"),
+    "a mixed flood within the limit": (
+        arrival(body(negative_prompt="a" + "\u0301\u200b\u0489\ufe0f" * 250)),
+        "invalid_request",
+        "negative_prompt",
+    ),
+    "controls": (arrival(body(prompt="a" + "\x07" * 1000)), "invalid_request", "prompt"),
+    "nothing but zero-width characters": (
+        arrival(body(prompt="\u200b\u200d\u2060\ufeff")),
+        "invalid_request",
+        "prompt",
+    ),
+    "nothing but marks": (arrival(body(prompt="\u0301\u0489")), "invalid_request", "prompt"),
+    "nothing but blanks": (arrival(body(prompt=" \t\u3000\u00a0")), "invalid_request", "prompt"),
+    "nothing but fillers": (arrival(body(prompt="\u3164\u2800\u115f")), "invalid_request", "prompt"),
     "a flood of metadata": (arrival(body(metadata={"a": "\u200b" * 100_000})), "invalid_request", "metadata"),
     "NUL in the prompt": (arrival(body(prompt="a\0b")), "invalid_request", "prompt"),
     "NUL in the negative prompt": (arrival(body(negative_prompt="\0")), "invalid_request", "negative_prompt"),
@@ -231,6 +247,27 @@ def test_the_next_record_is_served_and_memory_stays_flat() -> None:
     assert partition.state.next == 3 * len(records)
     accepted(partition.send(request("next")))
     partition.state.check_integrity()
+
+
+def test_two_thousand_hostile_records_leave_nothing_behind() -> None:
+    """Deciding alone: what is kept of a name is the state's."""
+    light = [CASES[name][0] for name in CASES if CASES[name][0].wire_bytes < 50_000]
+
+    def through(number: int) -> int:
+        for n in range(number):
+            decide(light[n % len(light)], state, WORLD, NOW_MS)
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    state = fresh_state()
+    tracemalloc.start()
+    try:
+        before = through(len(light))
+        kept = through(2000) - before
+    finally:
+        tracemalloc.stop()
+    assert len(light) > 50
+    assert kept < 30_000, "fifteen bytes a record are none"
 
 
 def test_a_name_whose_time_is_far_ahead_leaves_like_any_other() -> None:

@@ -5,7 +5,7 @@ import unicodedata
 import pytest
 
 from admission import text as module
-from admission.text import normalised, visible
+from admission.text import longest_unseen, normalised, visible
 
 
 @pytest.mark.parametrize(
@@ -70,8 +70,21 @@ def test_a_mark_or_a_symbol_is_something(text: str) -> None:
     assert visible(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "run"),
+    [
+        ("", 0), ("plain", 0), ("a\tb\n\nc", 0), ("e\u0301\u0301", 2), ("a" + "\u0301" * 99 + "b\u0301", 99),
+        ("a\u200b\u0301\u2060b", 3), ("\x07\x07", 2), ("👨\u200d👩\u200d👧\ufe0f", 1), ("हिंदी", 1), ("\u3164\u2800", 2),
+        ("\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f", 6),
+    ],
+)  # fmt: skip
+def test_marks_and_unseen_characters_in_a_row_are_counted(text: str, run: int) -> None:
+    assert longest_unseen(text) == run
+
+
 def test_a_sender_of_every_character_does_not_fill_the_memory() -> None:
     for begin in range(0x10000, 0x40000, 1000):
         normalised("".join(map(chr, range(begin, begin + 1000))))
-    assert len(module._TABLE) <= module._REMEMBERED_MAX
+        longest_unseen("".join(map(chr, range(begin, begin + 1000))))
+    assert len(module._TABLE) == len(module._UNSEEN) == module._REMEMBERED_MAX
     assert normalised("Kíll") == "kill"
