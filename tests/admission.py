@@ -216,8 +216,8 @@ async def drained(kafka: KafkaSettings, catalogue: Catalogue, *, seconds: float 
         try:
             return not any((await asyncio.to_thread(lag, kafka, catalogue)).values())
         except KafkaException as error:
-            if error.args[0].name() not in {"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE"}:
+            if error.args[0].name() not in {"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION"}:
                 raise
-            return False  # a new broker is still electing the group's coordinator
+            return False  # a new broker is still electing the group's coordinator, or begins to lead a new topic
 
     await eventually(empty, seconds=seconds, what="lag 0")

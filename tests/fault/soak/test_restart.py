@@ -1,0 +1,22 @@
+"""50,000 names and 50,000 requests waiting, and an owner that is killed at every point of its opening."""
+
+import pytest
+
+from admission.world import World
+from streams.kafka.settings import KafkaSettings
+from tests.integration.restarts import POINTS, restart
+from tests.integration.test_restart import declared, environment
+
+__all__ = ["declared", "environment"]
+
+MANY = 50_000
+READY_SECONDS_MAX = 60.0  # some 5 s on two cores of 2020
+
+
+@pytest.mark.timeout(1800)
+async def test_a_deep_backlog_is_opened_in_bounded_time(
+    kafka: KafkaSettings, declared: World, environment: dict[str, str]
+) -> None:
+    seconds = await restart(kafka, declared, environment, names=MANY, waiting=MANY, points=POINTS)
+    print(f"ready {seconds:.1f} s after its start")
+    assert seconds < READY_SECONDS_MAX
