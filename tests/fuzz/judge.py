@@ -22,7 +22,7 @@ from schemas.errors import Undecodable
 from schemas.names import request_name
 from schemas.result import parse_result
 from schemas.stops import Dropped
-from schemas.tenants import Quota, Tenants
+from schemas.tenants import KeyQuota, Quota, Rate, Span, Tenants
 from schemas.topics import RECORD_BYTES_MAX, REQUEST_BYTES_MAX
 from schemas.work import decode_work
 from streams.batch import build_batch
@@ -36,6 +36,12 @@ _FRAMES = 300
 _WIRE_OVERHEAD_BYTES = 1024
 _ANSWER_BYTES_MAX = 20_000  # a rejection returns some metadata and two short quotations
 _ODD_TIMES_MS = (-1, 0, NOW_MS - 10**7, 2**62)
+_METERED = Quota(
+    per_second=0.02,
+    burst=5,
+    gpu_seconds=Rate(per_second=0.05, burst=12),
+    keys={"k": KeyQuota(per_second=0.02, burst=2, day=Span(requests=50))},
+)
 Feature = tuple[str, ...]
 
 
@@ -43,13 +49,14 @@ def fuzz_world() -> World:
     """Windows of a minute or so: what must leave the memory leaves it while the fuzz runs. One tenant is often over its
     quota, another never."""
     world = make_world(
-        tenants=Tenants(tenants={TENANT: Quota(per_second=0.02, burst=5), QUIET: Quota(per_second=1000, burst=1000)}),
+        tenants=Tenants(tenants={TENANT: _METERED, QUIET: Quota(per_second=1000, burst=1000)}),
         cancelled={request_name(TENANT, CANCELLED_ID): 2**62},
         dedupe_window_seconds=60,
         prompt_tokens="refuse",
         default_deadline_seconds=30,
         deadline_seconds_max=60,
         outstanding_slack_seconds=30,
+        account_idle_seconds=30,
     )
     return replace(
         world,

@@ -46,6 +46,8 @@ SEEDS = (
     _sample(tenant="nobody-11"),  # unknown, and of the same partition
     _sample(tenant=QUIET, prompt="кот 🏺 é e\u0301 \u200d"),
     _sample(request_id=CANCELLED_ID),
+    _sample(key="k"),
+    _sample(key="another", images=4),
     _sample(config={"name": "many"}),
     _sample(config={"name": "many", "version": 2}),
     Sample(b'{"tenant":"alice","request_id":"r1","cancel":true}'),

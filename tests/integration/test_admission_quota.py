@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections import Counter
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import aiohttp
@@ -14,6 +15,7 @@ from admission.settings import AdmissionLimits
 from admission.world import World
 from schemas.codec import encode
 from schemas.config import GenerationConfig
+from schemas.observation import Observation
 from schemas.partition import partition_of
 from schemas.result import parse_result
 from schemas.tenancy import TenantRecord
@@ -24,6 +26,7 @@ from streams.kafka.settings import KafkaSettings
 from streams.service import AdmissionService
 from streams.usage import read_usage
 from tests.admission import committed, eventually, produce, request, running, small_world, start
+from tests.kafka import POOL
 
 TENANT = "atelier"
 PRICE = 0.2  # of a picture of the configs of the small world
@@ -186,6 +189,29 @@ async def test_usage_is_the_sum_of_the_events_whoever_left(
         (None, 2, 1, 0.75),
         ("web", 2, 0, 0.75),
     ]
+
+
+async def test_a_price_is_what_consumers_of_the_pool_measured(kafka: KafkaSettings, catalogue: Catalogue) -> None:
+    world = small_world(catalogue)
+    config = world.configs.files["sketch"].versions[1]
+    assert isinstance(config, GenerationConfig)
+    told = Observation(
+        device="some card", pool=POOL, kind=config.kind, bucket=1, config_hash=config.config_hash, peak_bytes=0,
+        gpu_seconds=0.5, count=3, at=datetime.now(UTC),
+    )  # fmt: skip
+    async with running(kafka, world, "plain") as service:
+        produce(kafka, catalogue.observations, [(told.key, encode(told))])
+
+        def priced() -> bool:
+            known = service._world.current if service._world else None
+            return known is not None and bool(known.prices)
+
+        await eventually(priced, what="the observation")
+        send(kafka, catalogue, "r1", images=2)
+        send(kafka, catalogue, "r2", images=2, config={"name": "painting"})
+        found = await decided(kafka, catalogue, "r1", "r2")
+    assert found["r1"]["price_gpu_seconds"] == json.loads(found["r1"]["work"])["price_gpu_seconds"] == 1.0
+    assert found["r2"]["price_gpu_seconds"] == 2 * PRICE
 
 
 async def left(kafka: KafkaSettings, catalogue: Catalogue, tenant: str) -> None:
