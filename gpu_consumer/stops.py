@@ -85,8 +85,11 @@ class Stops:
         return None if drop is None else in_words(drop[0], "was dropped", drop[1].reason)
 
     def fold(self, record: Record) -> None:
-        before = self._controls.changes
+        before, paused = self._controls.changes, self.paused
         if (passed_over := self._controls.fold(record)) is not None:
             _LOG.warning("%s", passed_over.message)
-        if self._controls.changes != before:
-            self._changed()
+        if self._controls.changes == before:
+            return
+        if self.paused != paused:
+            _LOG.info("%s", self.paused or in_words(self._pool, "is not paused any more"))
+        self._changed()

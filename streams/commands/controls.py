@@ -26,20 +26,21 @@ def controls(
 ) -> None:
     """Show what control says: pauses, drops, configurations, channels, quotas and placements."""
     declared = Declared.of(None)
-    rows = list(_rows(declared.controls(declared.hashes), datetime.now(UTC)))
+    found = list(rows(declared.controls(declared.hashes), datetime.now(UTC)))
     if as_json:
-        typer.echo(json.dumps([row._asdict() for row in rows]))
+        typer.echo(json.dumps([row._asdict() for row in found]))
         return
-    if not rows:
+    if not found:
         typer.echo("control says nothing; all is as the files have it")
         return
     table = Table("what", Column("about", overflow="fold"), Column("said", overflow="fold"), "reason")
-    for row in rows:
+    for row in found:
         table.add_row(*row)
     Console(markup=False).print(table)
 
 
-def _rows(controls: Controls, now: datetime) -> Iterator[Row]:
+def rows(controls: Controls, now: datetime) -> Iterator[Row]:
+    """One a subject; a pause that is over at `now` is marked so."""
     now_ms = now.timestamp() * 1000
     for subject, pause in controls.paused.items():
         until = "until it is resumed" if pause.until is None else f"until {_at(pause.until)}"

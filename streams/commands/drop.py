@@ -32,7 +32,7 @@ def drop(
         return
     subject = known(kind, name, catalogue)
     said = Drop(reason=checked_reason(reason))
-    _confirm(subject, yes=yes)
+    confirm(subject, yes=yes)
     run(say(kafka, catalogue, [(_key(subject), said)]))
     typer.echo(
         f"{in_words(subject, 'is dropped')}; later requests enter again, unless you `kiln pause {kind} {name}` as well"
@@ -43,7 +43,8 @@ def _key(subject: Subject) -> bytes:
     return control_key("drop", subject.kind, subject.name)
 
 
-def _confirm(subject: Subject, *, yes: bool) -> None:
+def confirm(subject: Subject, *, yes: bool) -> None:
+    """Tell what will come of it, and ask. Raises CommandError where nobody can answer, typer.Abort on a no."""
     what = {"tenant": "of this tenant", "config": "for this config", "pool": "for this pool"}[subject.kind]
     typer.echo(
         f"{subject.kind} {subject.name!r}: every request {what} that was sent until now and has not ended will end as "

@@ -6,6 +6,7 @@ from aiokafka import TopicPartition
 from gpu_consumer.consumer import GpuConsumer
 from schemas.codec import encode
 from schemas.control import Drop, Pause, control_key
+from streams.kafka.clients import admin_client
 from tests.integration.gpu_pool import GpuPool, config, eventually, ledger_of, work_item
 from tests.kafka import POOL
 from tests.scripted import ScriptedEngine
@@ -87,6 +88,20 @@ async def test_a_paused_pool_finishes_what_runs_and_goes_on_when_it_is_resumed(p
         await pool.wait_until_done()
         assert {result.status for result in found} == {"succeeded"}
         assert {result.attempt for result in found} == {1}
+
+
+async def test_a_control_topic_that_is_missing_keeps_nobody_from_work(pool: GpuPool) -> None:
+    admin = admin_client(pool.kafka)
+    await admin.start()
+    try:
+        await admin.delete_topics([pool.catalogue.control])
+    finally:
+        await admin.close()
+    await pool.produce([work_item("a")], partition=0)
+    async with pool.consumer(control_wait_seconds=0.1) as running:
+        (result,) = await pool.wait_for_results(1)
+        await eventually(lambda: running.consumer.ready() is None, "ready")
+    assert result.status == "succeeded"
 
 
 async def test_a_consumer_of_a_paused_pool_starts_and_takes_nothing(pool: GpuPool) -> None:

@@ -114,6 +114,12 @@ async def test_without_control_the_work_goes_on_after_a_while() -> None:
     assert reads == [False, True]
 
 
+def test_what_was_said_before_the_start_is_not_waited_for_once_it_is_read(heard: Heard) -> None:
+    heard.stops._wait_until = heard.clock.steady() + 5
+    heard.stops._view = SimpleNamespace(ready=True)  # type: ignore[assignment]
+    assert heard.stops.read
+
+
 def test_until_is_an_instant_whatever_its_offset(heard: Heard) -> None:
     until = datetime(2030, 1, 1, 1, 0, 30, tzinfo=UTC).astimezone()
     heard.say(control_key("pause", "pool", "a"), Pause(until=until))

@@ -7,10 +7,21 @@ from typing import Any
 
 import pytest
 
+from admission.decide import decide
 from schemas.control import Pause, Subject
 from schemas.result import Cancelled
 from schemas.stops import Dropped
-from tests.unit.admission.scene import NOW_MS, Partition, accepted, decided, make_world, rejected, request
+from tests.unit.admission.scene import (
+    NOW_MS,
+    Partition,
+    accepted,
+    arrival,
+    decided,
+    fresh_state,
+    make_world,
+    rejected,
+    request,
+)
 
 ALICE, SKETCH, VERSION, POOL = (
     Subject("tenant", "alice"),
@@ -79,16 +90,28 @@ def test_a_drop_ends_what_came_before_it(subject: Subject) -> None:
 
 def test_a_decision_that_is_logged_stands() -> None:
     there = partition()
-    first = there.send(request())
-    job = accepted(first).job_id
+    job = accepted(there.decide(arrival(request(), 0))).job_id
+    there.log()  # and then this owner was killed: the work is not produced yet
     there.world = replace(there.world, dropped={ALICE: Dropped(LATER_MS)}, paused={ALICE: Pause()})
+    _, produced = there.take_over()
+    assert [each.job_id for each in produced] == [job]
     again: Any = there.send(request())
     assert again.job_id == job, "a repeat"
-    _, produced = there.take_over()
-    assert [each.job_id for each in produced] == [], "all of it was produced before"
 
 
 def test_a_drop_comes_before_a_pause_of_the_same() -> None:
     there = partition({POOL: Pause()}, {POOL: Dropped(NOW_MS)})
     assert decided(there.send(request())).verdict == "cancelled"
     assert rejected(there.send(request("later"), at_ms=NOW_MS + 1)).code == "paused"
+
+
+def test_a_pause_goes_by_the_wall_clock_and_not_by_when_it_was_sent() -> None:
+    world = replace(make_world(), paused={POOL: until(LATER_MS)})
+    waited = arrival(request(), 0, at_ms=NOW_MS)
+    assert rejected(decide(waited, fresh_state(), world, LATER_MS - 1)).code == "paused"
+    assert accepted(decide(waited, fresh_state(), world, LATER_MS))
+
+
+def test_what_was_taken_back_is_not_judged_any_more() -> None:
+    there = partition(dropped={ALICE: Dropped(NOW_MS)})
+    assert decided(there.send(request(seed=-1))).verdict == "cancelled"
