@@ -402,7 +402,7 @@ async def test_a_job_that_waits_for_the_end_of_a_pause_still_expires(bench: Benc
 async def test_what_was_dropped_says_by_what_it_ended(bench: Bench) -> None:
     bench.engine.gate.clear()
     (running,) = bench.take(work_item("running"))
-    await bench.until(lambda: bench.engine.runs)
+    await bench.until(lambda: running.started)
     bench.settler.cancel(running, "tenant 'blue' was dropped (a leaked key)")
     await bench.until(bench.results)
     assert bench.results()["running"].message == "cancelled while it ran: tenant 'blue' was dropped (a leaked key)"
