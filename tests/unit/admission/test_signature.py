@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from admission.arrival import Arrival
-from admission.verdict import DeadLetter, Repeat, SendHome
+from admission.verdict import DeadLetter, Repeat, SendHome, TakeBack
 from admission.world import World
+from schemas.names import request_name
 from schemas.signature import HEADER_SIGNATURE, SigningKey
 from schemas.tenants import Quota, Tenants
 from tests.unit.admission.scene import (
@@ -196,3 +197,11 @@ def test_a_repeat_may_be_signed_anew(partition: Partition) -> None:
 
 def test_secrets_are_not_shown(partition: Partition) -> None:
     assert "a secret of" not in repr(partition.world)
+
+
+def test_a_tenant_that_signs_its_requests_signs_its_cancels(partition: Partition) -> None:
+    accepted(send(partition, body()))
+    cancel = json.dumps({"tenant": TENANT, "request_id": "r1", "cancel": True}).encode()
+    for stranger in (None, IVANS):
+        assert dead(send(partition, cancel, stranger)).reason == "unproven"
+    assert send(partition, cancel) == TakeBack(request_name(TENANT, "r1"), NOW_MS)
