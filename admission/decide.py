@@ -12,6 +12,7 @@ from admission.stages.deadline import deadline
 from admission.stages.decode import Malformed, Named, decode
 from admission.stages.dimensions import dimensions
 from admission.stages.dropped import dropped
+from admission.stages.lane import lane
 from admission.stages.limits import limits
 from admission.stages.memory import memory
 from admission.stages.overload import overload
@@ -42,6 +43,7 @@ STAGES: tuple[Callable[[Draft, State, World], Refusal | Cancellation | None], ..
     tokens,
     policy,
     price,
+    lane,
     memory,
     overload,
     deadline,

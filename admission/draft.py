@@ -10,7 +10,7 @@ from admission.arrival import Arrival
 from schemas.config import GenerationConfig
 from schemas.decision import RejectionCode, Route
 from schemas.pools import Pool
-from schemas.request import GenerationRequest
+from schemas.request import GenerationRequest, Lane
 
 # A field's name or a sentence may quote the sender, and a record of ours must stay far below the broker's limit.
 _FIELD_MAX = 128
@@ -61,6 +61,7 @@ class Draft:
     retry_of: str | None = None  # limits
     degraded_from: str | None = None  # overload: the label of the config that was asked for
     key: str | None = None  # limits
+    overflows: bool = False  # lane: its tenant has too much in the lane it asks for
     request: GenerationRequest = field(init=False)  # limits
     config: GenerationConfig = field(init=False)  # config
     pool: Pool = field(init=False)  # config
@@ -74,6 +75,11 @@ class Draft:
         """When the name began to be taken. A time beyond the quota clock's is not believed: the name would be kept
         until it comes, and its decision be needed long after that has left the log."""
         return min(self.arrival.appended_ms, self.clock_ms)
+
+    @property
+    def lane(self) -> Lane:
+        """Where it is to wait."""
+        return "bulk" if self.overflows else self.request.priority
 
     @property
     def price_gpu_seconds(self) -> float:

@@ -44,7 +44,7 @@ class Estimate:
 
 def wait_of(draft: Draft, state: State, world: World) -> Estimate:
     """Of a request whose config is known."""
-    return estimate(draft.config.pool, draft.request.priority, state, world)
+    return estimate(draft.config.pool, draft.lane, state, world)
 
 
 def estimate(pool: str, lane: Lane, state: State, world: World) -> Estimate:

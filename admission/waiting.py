@@ -1,4 +1,4 @@
-"""How much of one partition's accepted work has not ended: GPU-seconds by pool and lane, kept as jobs come and go."""
+"""How much of one partition's accepted work has not ended: GPU-seconds by pool and lane, and by tenant and lane."""
 
 from collections import Counter
 
@@ -8,20 +8,26 @@ _UNITS_A_SECOND = 1_000_000  # whole numbers, so that what was added is taken aw
 
 
 class Waiting:
-    """A sum a pool and lane. To add, remove and read one costs the same whatever waits."""
+    """Sums, kept as jobs come and go. To add, remove and read one costs the same whatever waits."""
 
     def __init__(self) -> None:
         self._units: Counter[tuple[str, str]] = Counter()
+        self._of_tenants: Counter[tuple[str, str]] = Counter()
 
     def add(self, job: Outstanding) -> None:
         self._units[job.pool, job.lane] += _units(job)
+        self._of_tenants[job.tenant, job.lane] += _units(job)
 
     def remove(self, job: Outstanding) -> None:
         """A job that was added. What has nothing left takes no room."""
-        at = job.pool, job.lane
-        self._units[at] -= _units(job)
-        if not self._units[at]:
-            del self._units[at]
+        for sums, at in ((self._units, (job.pool, job.lane)), (self._of_tenants, (job.tenant, job.lane))):
+            sums[at] -= _units(job)
+            if not sums[at]:
+                del sums[at]
+
+    def of_tenant(self, tenant: str, lane: str) -> float:
+        """GPU-seconds of one tenant in a lane, of all pools."""
+        return self._of_tenants[tenant, lane] / _UNITS_A_SECOND
 
     def seconds(self, pool: str, lane: str) -> float:
         return self._units[pool, lane] / _UNITS_A_SECOND

@@ -39,7 +39,7 @@ def route(draft: Draft, state: State, world: World) -> StageResult:
     way = way_of(draft.config, draft.name, draft.pool.partitions, world.placements.get(pool))
     if way.partition >= seen:
         return _unavailable(pool, f"no partition {way.partition}")
-    draft.route = Route(pool=pool, lane=draft.request.priority, partition=way.partition)
+    draft.route = Route(pool=pool, lane=draft.lane, partition=way.partition)
     return None
 
 
