@@ -56,6 +56,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _TOO_DEEP = f"the JSON is nested too deeply; send at most {NESTED_MAX} levels"
 
 _encoder = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+_writer = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 _decoder = json.JSONDecoder(
     object_pairs_hook=_unique, parse_int=_integer, parse_float=_finite, parse_constant=_refuse_constant
 )
@@ -108,6 +109,15 @@ def sha256_hex(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def write(value: Any) -> str:
+    """A JSON value as encode() writes it. Raises ValueError on a number that is not finite."""
+    return _writer.encode(value)
+
+
 def encode(event: BaseModel) -> bytes:
-    """An event of ours as UTF-8 JSON, absent fields left out. Raises ValueError on a number that is not finite."""
-    return canonical(event.model_dump(mode="json", exclude_none=True))
+    """An event of ours as UTF-8 JSON, its fields as they are declared, absent ones left out. Raises ValueError
+    on a number that is not finite."""
+    text = event.model_dump_json(exclude_none=True)
+    if "null" in text:  # so pydantic writes a number that is not finite; mostly it is a sender's word
+        text = write(event.model_dump(mode="json", exclude_none=True))
+    return text.encode()

@@ -13,7 +13,7 @@ from pydantic import (
     model_validator,
 )
 
-from schemas.codec import canonical, sha256_hex
+from schemas.codec import canonical, encode, sha256_hex
 
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 Family = Literal["sd15", "sdxl", "sd3", "animatediff"]
@@ -211,6 +211,11 @@ class GenerationConfig(BaseModel):
     def config_hash(self) -> str:
         """64 hex digits: SHA-256 of the canonical JSON of PIXEL_FIELDS, and of PIXEL_OPTIONS that were chosen."""
         return sha256_hex(canonical(self.model_dump(mode="json", include={*PIXEL_FIELDS, *PIXEL_OPTIONS})))
+
+    @cached_property
+    def text(self) -> str:
+        """Its JSON, made once: it is in every work item."""
+        return encode(self).decode()
 
     @property
     def duration_seconds(self) -> float | None:

@@ -4,6 +4,8 @@ Source: org.apache.kafka.common.utils.Utils.murmur2 and BuiltInPartitioner; seed
 Clients on librdkafka use CRC32 by default; a request they put elsewhere is sent home once.
 """
 
+from functools import lru_cache
+
 _M = 0x5BD1E995
 _MASK = 0xFFFFFFFF
 
@@ -23,6 +25,7 @@ def murmur2(data: bytes) -> int:
     return h ^ h >> 15
 
 
+@lru_cache(maxsize=4096)  # of tenants, of which few send most
 def partition_of(key: bytes, partitions: int) -> int:
     """The partition of `key` among `partitions`, as Kafka's own producers choose it."""
     return (murmur2(key) & 0x7FFFFFFF) % partitions

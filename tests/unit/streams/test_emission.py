@@ -1,6 +1,7 @@
 """Emission: at least once, the same bytes, and a failure that costs nobody a lease."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ from aiokafka.errors import KafkaError, ProducerClosed
 
 from admission.decide import decide
 from schemas.decision import Decision
-from schemas.work import decode_work
+from schemas.work import HEADER_SCHEMA, decode_work
 from streams import emission
 from streams.emission import Emission, work_headers
 from streams.kafka.settings import KafkaSettings
@@ -108,7 +109,21 @@ async def test_only_accepted_work_is_produced_and_nothing_needs_no_producer(prod
 def test_headers_are_those_of_the_work_item() -> None:
     (decision,) = decisions(1)
     assert decision.work is not None
-    assert tuple(work_headers(decision)) == decode_work(decision.work.encode()).headers()
+    assert work_headers(decision) == decode_work(decision.work.encode()).headers()
+
+
+@pytest.mark.parametrize(
+    ("work", "version"),
+    [
+        ('{"schema_version":12,"prompt":""}', b"12"),
+        (json.dumps({"prompt": '{"schema_version":9}', "schema_version": 2}, separators=(",", ":")), b"2"),
+        (json.dumps({"a": '\\","schema_version":9', "schema_version": 2}, separators=(",", ":")), b"2"),
+        ('{"prompt":"an item of the first version said none"}', b"1"),
+    ],
+)
+def test_the_version_is_the_items_own_and_never_a_text(work: str, version: bytes) -> None:
+    decision = decisions(1)[0].model_copy(update={"work": work})
+    assert dict(work_headers(decision))[HEADER_SCHEMA] == version
 
 
 def test_a_kafka_error_is_what_is_repeated() -> None:
