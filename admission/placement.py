@@ -19,7 +19,7 @@ _SLIVER = 0.01  # of the mean: nothing is split for less
 
 
 class Unit(NamedTuple):
-    """What is placed as one: a configuration of a model."""
+    """What is placed as one: a configuration of a model. Without a hash: all those of it that are not told apart."""
 
     model: str
     config_hash: str
@@ -102,7 +102,7 @@ class _Table:
             term=term,
             partitions=self.partitions,
             models={model: _shares(at) for model, at in sorted(of_models.items())},
-            configs={unit.config_hash: _shares(at) for unit, at in sorted(self.amounts.items())},
+            configs={unit.config_hash: _shares(at) for unit, at in sorted(self.amounts.items()) if unit.config_hash},
         )
 
 

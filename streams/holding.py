@@ -23,6 +23,7 @@ from streams.kafka.errors import LogTruncated
 from streams.kafka.lease import Lease, Transaction
 from streams.kafka.settings import KafkaSettings
 from streams.metrics import AdmissionMetrics
+from streams.placing import PLACED_BY, Placing
 from streams.requests import RequestsReader
 from streams.results import Result, ResultsReader
 from streams.settings import AdmissionServiceSettings
@@ -45,6 +46,7 @@ class Surroundings:
     cluster: Cluster
     emission: Emission
     telling: Telling
+    placing: Placing
     metrics: AdmissionMetrics
     is_live_member: Callable[[], Awaitable[bool]]
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
@@ -104,6 +106,8 @@ class Holding:
             linger_seconds=settings.batch_wait_seconds,
         )
         self._around.metrics.set("queue_length", len(self._inbox), partition=self._label)
+        if self._partition == PLACED_BY:
+            await self._place()
         fresh = {arrival.offset: arrival for arrival in arrivals if arrival.offset >= self._state.next}
         if not fresh:
             await self._idle()
@@ -134,6 +138,14 @@ class Holding:
         self._unwritten = False
         self._around.metrics.count("results_folded_total", len(results))
         usage.count_into(self._around.metrics)
+
+    async def _place(self) -> None:
+        """Say where work goes from now on, if it is time and that has changed."""
+        world = self._around.world.current
+        tables = [] if world is None else self._around.placing.news(time.monotonic(), world.placements)
+        if tables:
+            await self._lease.transact(lambda: progress(self._state, self._catalogue, tables))
+            self._around.metrics.count("placements_total", len(tables))
 
     async def _read_through(self, stop: int) -> None:
         """Decide every request from our next offset to `stop`, as the log itself has them."""

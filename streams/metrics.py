@@ -108,6 +108,7 @@ METRICS: tuple[Metric, ...] = (
         "partitions",
         "Partitions whose demand is not there, or too old to be counted.",
     ),
+    Metric("kiln_admission_placements_total", "counter", "records", "Placement tables written from here."),
     Metric(
         "kiln_admission_policy_seconds",
         "histogram",

@@ -24,6 +24,7 @@ from streams.intake.base import Intake
 from streams.kafka.settings import KafkaSettings
 from streams.metrics import AdmissionMetrics
 from streams.owners import Owners
+from streams.placing import Placing
 from streams.progress import ProgressWatch
 from streams.settings import AdmissionServiceSettings
 from streams.telling import Telling
@@ -109,6 +110,9 @@ class AdmissionService:
                     cluster=cluster,
                     emission=emission,
                     telling=telling,
+                    placing=Placing(
+                        catalogue, waits.demands, seconds=settings.placing_seconds, bounds=settings.placing_bounds
+                    ),
                     metrics=self.metrics,
                     is_live_member=self._intake.is_live_member,
                 )

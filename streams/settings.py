@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from admission.placement import Bounds
+
 
 class AdmissionServiceSettings(BaseSettings):
     """How decisions flow. The environment is read here and nowhere else."""
@@ -78,6 +80,15 @@ class AdmissionServiceSettings(BaseSettings):
         default=64,
         description="Configurations whose rates a partition tells, some 110 bytes each; of the others one sum a model.",
     )
+    placing_seconds: Annotated[float, Field(gt=0, le=86_400)] = Field(
+        default=60.0, description="Where models' work goes is thought over this often, by the owner of requests[0]."
+    )
+    placing_moves_max: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        default=16, description="So many configurations may move to another partition each time."
+    )
+    placing_tolerance: Annotated[float, Field(ge=0.01, le=1)] = Field(
+        default=0.05, description="How far above the mean a partition's work may be before something moves."
+    )
     health_host: str = Field(default="127.0.0.1", description="0.0.0.0 in a pod.")
     health_port: Annotated[int, Field(ge=0, le=65535)] = Field(default=8081, description="0 takes a free port.")
     policy_slow_seconds: Annotated[float, Field(gt=0, le=60)] = Field(
@@ -92,6 +103,10 @@ class AdmissionServiceSettings(BaseSettings):
         default=False,
         description="Start although the log lost what an opening needs. Requests may be decided twice or never.",
     )
+
+    @property
+    def placing_bounds(self) -> Bounds:
+        return Bounds(tolerance=self.placing_tolerance, moves_max=self.placing_moves_max)
 
     @model_validator(mode="after")
     def _relations(self) -> "AdmissionServiceSettings":

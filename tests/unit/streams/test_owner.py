@@ -119,6 +119,7 @@ def around(script: Script, **settings: Any) -> Surroundings:
         cluster=cast(Any, FakeCluster(script)),
         emission=cast(Any, FakeEmission()),
         telling=cast(Any, FakeTelling()),
+        placing=cast(Any, None),
         metrics=AdmissionMetrics(),
         is_live_member=is_live_member,
     )
