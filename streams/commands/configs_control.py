@@ -15,6 +15,7 @@ from schemas.reference import config_ref
 from schemas.request import ConfigRef
 from streams.commands.common import deployment, run
 from streams.commands.declared import Declared, Folder
+from streams.commands.subject import checked_reason
 from streams.control_log import say
 
 Reason = Annotated[str, typer.Option(help="For people.")]
@@ -37,7 +38,7 @@ def publish(name: str, reason: Reason = "", undo: Undo = False, dry_run: DryRun 
         raise CommandError(f"{files.settings.configs} has no config {name!r}; it has: {known}")
     if problems := files.problems:
         raise CommandError("\n".join(problems))
-    said = PublishConfig(file=files.catalogue.files[name], reason=reason)
+    said = PublishConfig(file=files.catalogue.files[name], reason=checked_reason(reason))
     _say(files, ConfigRef(name=name), control_key("config", name), said, dry_run)
 
 
@@ -55,7 +56,7 @@ def retire(
     ref = config_ref(label)
     if ref.version is None:
         raise CommandError(f"{label!r} names no version; write NAME@NUMBER", 2)
-    said = None if undo else Retire(reason=reason)
+    said = None if undo else Retire(reason=checked_reason(reason))
     _say(Declared.of(folder), ref, control_key("retire", ref.name, str(ref.version)), said, dry_run)
 
 
@@ -79,7 +80,7 @@ def channel(
     if undo == bool(versions):
         raise CommandError("give the versions of the channel, or --undo", 2)
     files = Declared.of(folder)
-    said = None if undo else _channel(versions or [], reason)
+    said = None if undo else _channel(versions or [], checked_reason(reason))
     _say(files, ref, control_key("channel", ref.name, ref.channel), said, dry_run)
 
 

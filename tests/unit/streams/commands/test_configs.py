@@ -142,8 +142,11 @@ def test_two_are_compared_field_by_field(kiln: Kiln) -> None:
         (("channel", "painting:stable", "one=1"), 2, "write VERSION=WEIGHT"),
         (("channel", "painting:stable", "1=-1"), 2, "write VERSION=WEIGHT"),
         (("channel", "painting:stable", "1=0", "2=0"), 2, "no version has a weight above 0"),
+        (("retire", "painting@1", "--reason", "x" * 501), 2, "a reason of 501 characters; write at most 500"),
+        (("publish", "painting", "--reason", "x" * 501), 2, "a reason of 501 characters; write at most 500"),
+        (("channel", "painting:stable", "1", "--reason", "x" * 501), 2, "a reason of 501 characters"),
     ],
-    ids=lambda each: " ".join(each) if isinstance(each, tuple) else "",
+    ids=lambda each: " ".join(each)[:60] if isinstance(each, tuple) else "",
 )
 def test_a_wrong_wish_is_a_sentence(kiln: Kiln, arguments: tuple[str, ...], code: int, sentence: str) -> None:
     said = kiln(*arguments)
