@@ -40,8 +40,9 @@ test: $(READY) ## unit, property, contract and integration tests on a real Kafka
 	-$(BIN)/python -m tests.s3server
 	$(BIN)/pytest tests/unit tests/property tests/contract tests/integration
 
-fuzz: $(READY) ## 200,000 mutated records through a decision, guided by coverage (SEED=n, RECORDS=n)
+fuzz: $(READY) ## 200,000 mutated records through a decision, guided by coverage, then through a broker (SEED=n, RECORDS=n)
 	$(BIN)/python -m tests.fuzz.run $(if $(SEED),--seed $(SEED)) $(if $(RECORDS),--records $(RECORDS))
+	$(BIN)/python -m tests.fuzz.live $(if $(SEED),--seed $(SEED)) $(if $(RECORDS),--records $(RECORDS))
 
 fault-smoke: $(READY) ## 200 requests under SIGKILL, freezes and a reset of both groups (SEED=n replays)
 	$(BIN)/python -m tests.fault.smoke $(if $(SEED),--seed $(SEED))
@@ -49,7 +50,7 @@ fault-smoke: $(READY) ## 200 requests under SIGKILL, freezes and a reset of both
 fault-gpu: $(READY) ## every fault of a card in the middle of 100 requests, and what came of it (ONLY="name name")
 	$(BIN)/python -m tests.fault.gpu.run $(if $(ONLY),--only $(ONLY))
 
-soak: $(READY) ## what takes long: fault-smoke with new seeds (ROUNDS=n), 500 requests without growth, 400 shapes alone
+soak: $(READY) ## what takes long: fault-smoke with new seeds (ROUNDS=n), 500 requests without growth, a deep restart, 400 shapes
 	$(BIN)/python -m tests.fault.smoke --rounds $(or $(ROUNDS),10)
 	$(BIN)/python -m tests.fault.soak.steady
 	$(BIN)/pytest -s tests/fault/soak

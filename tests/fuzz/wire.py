@@ -32,16 +32,7 @@ class Wire:
 
     def step(self) -> None:
         """One more batch. Raises AssertionError, or what the readers do."""
-        count = self._chance.choice((1, 1, 2, 5))
-        raw = [self._raw(delta, self._mutator.sample()) for delta in range(count)]
-        if self._chance.random() < 0.8:
-            at = self._chance.randrange(count)
-            raw[at] = self._flawed(raw[at])
-        codec = self._chance.choice((0, 0, *_CODECS))
-        flawed = codec and self._chance.random() < 0.3
-        batch = raw_batch(
-            raw, codec=codec, pack=lambda data: self._flawed(_CODECS[codec](data)) if flawed else _CODECS[codec](data)
-        )
+        count, batch = mutated_batch(self._chance, self._mutator)
         base = self.judge.state.next
         fetched = fetcher.PartitionRecords(
             _AT, Batches(base.to_bytes(8) + batch[8:]), [], base, None, None, True, fetcher.READ_COMMITTED
@@ -56,20 +47,37 @@ class Wire:
             self.records += 1
             self.unreadable += any(name == HEADER_UNREADABLE for name, _ in arrival.headers)
 
-    def _raw(self, delta: int, sample: Sample) -> bytes:
-        return raw_record(delta, sample.key, sample.value, [(name.encode(), value) for name, value in sample.headers])
 
-    def _flawed(self, data: bytes) -> bytes:
-        """Bytes changed near the beginning, where the lengths stand, or anywhere."""
-        at = self._chance.randint(0, min(len(data), self._chance.choice((12, 40, len(data)))))
-        match self._chance.randrange(5):
-            case 0:
-                return data[:at] + varint(self._chance.choice(_LENGTHS)) + data[at + 1 :]
-            case 1:
-                return data[:at]
-            case 2:
-                return data[:at] + data[at + 1 :]
-            case 3:
-                return data[:at] + self._chance.randbytes(self._chance.choice((1, 4, 12))) + data[at:]
-            case _:
-                return data[:at] + self._chance.randbytes(1) + data[at + 1 :]
+def mutated_batch(chance: Random, mutator: Mutator) -> tuple[int, bytes]:
+    """So many records, and a batch of them with a right checksum."""
+    count = chance.choice((1, 1, 2, 5))
+    raw = [_raw(delta, mutator.sample()) for delta in range(count)]
+    if chance.random() < 0.8:
+        at = chance.randrange(count)
+        raw[at] = _flawed(raw[at], chance)
+    codec = chance.choice((0, 0, *_CODECS))
+    flawed = codec and chance.random() < 0.3
+    batch = raw_batch(
+        raw, codec=codec, pack=lambda data: _flawed(_CODECS[codec](data), chance) if flawed else _CODECS[codec](data)
+    )
+    return count, batch
+
+
+def _raw(delta: int, sample: Sample) -> bytes:
+    return raw_record(delta, sample.key, sample.value, [(name.encode(), value) for name, value in sample.headers])
+
+
+def _flawed(data: bytes, chance: Random) -> bytes:
+    """Bytes changed near the beginning, where the lengths stand, or anywhere."""
+    at = chance.randint(0, min(len(data), chance.choice((12, 40, len(data)))))
+    match chance.randrange(5):
+        case 0:
+            return data[:at] + varint(chance.choice(_LENGTHS)) + data[at + 1 :]
+        case 1:
+            return data[:at]
+        case 2:
+            return data[:at] + data[at + 1 :]
+        case 3:
+            return data[:at] + chance.randbytes(chance.choice((1, 4, 12))) + data[at:]
+        case _:
+            return data[:at] + chance.randbytes(1) + data[at + 1 :]

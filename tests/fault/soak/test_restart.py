@@ -17,6 +17,7 @@ READY_SECONDS_MAX = 60.0  # some 5 s on two cores of 2020
 async def test_a_deep_backlog_is_opened_in_bounded_time(
     kafka: KafkaSettings, declared: World, environment: dict[str, str]
 ) -> None:
-    seconds = await restart(kafka, declared, environment, names=MANY, waiting=MANY, points=POINTS)
+    patient = environment | {"KAFKA_SESSION_TIMEOUT_MS": "10000", "KAFKA_HEARTBEAT_INTERVAL_MS": "3000"}
+    seconds = await restart(kafka, declared, patient, names=MANY, waiting=MANY, points=POINTS)
     print(f"ready {seconds:.1f} s after its start")
     assert seconds < READY_SECONDS_MAX
