@@ -1,8 +1,8 @@
 """Who uses how much: counted for the metrics page as it is committed, and summed from the topics for a bill."""
 
 from collections import Counter
-from collections.abc import AsyncIterator
 from contextlib import aclosing
+from copy import deepcopy
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -82,43 +82,57 @@ class Usage:
         self.gpu_seconds += counts.gpu_seconds
 
 
-async def read_usage(kafka: KafkaSettings, catalogue: Catalogue) -> list[Usage]:
-    """By tenant and key. Raises StreamError, and ValueError where a newer admission wrote.
+class Bill:
+    """Sums what the topics say, each in the order of its partitions: fold all of tenants first, then all of usage.
 
-    Each transaction counts once: an account stands in tenants until the transaction that moves its counts to usage. So
-    tenants is read first, and an account found in both has left in between.
+    Each decision and result counts once: an account stands in tenants until the transaction that moves its counts to
+    usage. An account that is found in both has left in between, and usage has its last word.
     """
-    await require_topics(kafka, [catalogue.tenants, catalogue.usage])
-    births: dict[int, UUID] = {}
-    open_: dict[tuple[int, str], TenantRecord] = {}
-    async for record in _records(kafka, catalogue, catalogue.tenants):
-        name = (record.key or b"").decode("utf-8", "replace")
-        if record.key == CURSOR_KEY and record.value is not None:
-            births[record.partition] = Cursor.model_validate_json(record.value).birth
-        elif record.value is None:
-            open_.pop((record.partition, name), None)
-        elif not (record.key or b"").startswith(b"\0"):
-            open_[record.partition, name] = TenantRecord.model_validate_json(record.value)
-    sums: dict[tuple[str, str | None], Usage] = {}
-    async for record in _records(kafka, catalogue, catalogue.usage):
+
+    def __init__(self) -> None:
+        self._births: dict[int, UUID] = {}
+        self._open: dict[tuple[int, str], TenantRecord] = {}
+        self._left: dict[tuple[str, str | None], Usage] = {}
+
+    def fold_tenants(self, record: Record) -> None:
+        """Raises ValueError where a newer admission wrote it."""
+        key, value = record.key or b"", record.value
+        name = key.decode("utf-8", "replace")
+        if key == CURSOR_KEY and value is not None:
+            self._births[record.partition] = Cursor.model_validate_json(value).birth
+        elif value is None:
+            self._open.pop((record.partition, name), None)
+        elif not key.startswith(b"\0"):
+            self._open[record.partition, name] = TenantRecord.model_validate_json(value)
+
+    def fold_usage(self, record: Record) -> None:
+        """Raises ValueError where a newer admission wrote it."""
         left = UsageRecord.model_validate_json(record.value or b"")
-        name = (record.key or b"").decode("utf-8", "replace")
-        same = open_.get((record.partition, name))
-        if same is not None and same.since == left.since and births.get(record.partition) == left.birth:
-            del open_[record.partition, name]
-        _of(sums, left.tenant, left.key).add(left)
-    for (_, name), counts in open_.items():
-        _of(sums, *holder_of(name)).add(counts)
-    return [sums[holder] for holder in sorted(sums, key=lambda each: (each[0], each[1] or ""))]
+        at = record.partition, (record.key or b"").decode("utf-8", "replace")
+        same = self._open.get(at)
+        if same is not None and same.since == left.since and self._births.get(record.partition) == left.birth:
+            del self._open[at]
+        _of(self._left, left.tenant, left.key).add(left)
+
+    def usages(self) -> list[Usage]:
+        """By tenant and key."""
+        sums = deepcopy(self._left)
+        for (_, name), counts in self._open.items():
+            _of(sums, *holder_of(name)).add(counts)
+        return [sums[holder] for holder in sorted(sums, key=lambda each: (each[0], each[1] or ""))]
+
+
+async def read_usage(kafka: KafkaSettings, catalogue: Catalogue) -> list[Usage]:
+    """By tenant and key, as committed now. Raises StreamError, and ValueError where a newer admission wrote."""
+    await require_topics(kafka, [catalogue.tenants, catalogue.usage])
+    bill = Bill()
+    for topic, fold in ((catalogue.tenants, bill.fold_tenants), (catalogue.usage, bill.fold_usage)):
+        partitions = [TopicPartition(topic, index) for index in range(catalogue.requests_partitions)]
+        async with aclosing(read_log(kafka, partitions)) as records:
+            async for record in records:
+                fold(record)
+    return bill.usages()
 
 
 def _of(sums: dict[tuple[str, str | None], Usage], tenant: str, key: str | None) -> Usage:
     return sums.setdefault((tenant, key), Usage(tenant, key))
-
-
-async def _records(kafka: KafkaSettings, catalogue: Catalogue, topic: str) -> AsyncIterator[Record]:
-    """All that is committed now."""
-    partitions = [TopicPartition(topic, index) for index in range(catalogue.requests_partitions)]
-    async with aclosing(read_log(kafka, partitions)) as records:
-        async for record in records:
-            yield record
