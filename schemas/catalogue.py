@@ -37,17 +37,22 @@ class ConfigCatalogue:
 
     def __init__(self, files: Iterable[ConfigFile]) -> None:
         self.files: Mapping[str, ConfigFile] = {file.name: file for file in files}
+        # Of references that lead somewhere, so no larger than the files; every request looks one up.
+        self._found: dict[tuple[str, int | None, str | None], Sequence[Choice]] = {}
 
     def resolve(self, ref: ConfigRef, name: bytes) -> GenerationConfig | ConfigProblem:
         """The configuration that the request called `name` gets for `ref`, or why there is none. Of a channel with
         several versions a name always gets the same one."""
-        choices = self.choices(ref)
-        if isinstance(choices, ConfigProblem):
-            return choices
-        chosen = 0
-        if len(choices) > 1:
-            chosen = drawn([(f"{ref.name}@{each.version}", each.weight) for each in choices], name)
-        return choices[chosen].config
+        key = (ref.name, ref.version, ref.channel)
+        choices = self._found.get(key)
+        if choices is None:
+            found = self.choices(ref)
+            if isinstance(found, ConfigProblem):
+                return found
+            choices = self._found[key] = found
+        if len(choices) == 1:
+            return choices[0].config
+        return choices[drawn([(f"{ref.name}@{each.version}", each.weight) for each in choices], name)].config
 
     def choices(self, ref: ConfigRef) -> Sequence[Choice] | ConfigProblem:
         """All that `ref` may come to, at least one; or why there is none. A version that is retired, with no other
