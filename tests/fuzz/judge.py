@@ -13,6 +13,7 @@ from admission.state import State
 from admission.terms import parse_terms
 from admission.tokens import Encoder, TokenCounter
 from admission.verdict import DeadLetter, Decided, Repeat, SendHome, TakeBack, Verdict
+from admission.wait import Wait
 from admission.world import World
 from schemas.catalogue import ConfigCatalogue
 from schemas.codec import canonical, decode_object
@@ -63,6 +64,7 @@ def fuzz_world() -> World:
         configs=ConfigCatalogue([*world.configs.files.values(), config_file("wide", width=8192, height=8192)]),
         policies={"list": ListedPolicy(parse_terms("[gore]\nblood bath\nknife*", terms_max=9, words_max=9))},
         tokens={"tiny": TokenCounter((Encoder(count=lambda text: len(text.encode()) // 4 + 2, read=77, marks=2),))},
+        waits={"default": Wait({"bulk": 1e9})},
         paused={Subject("config", "many@1"): Pause()},
         dropped={Subject("config", "many@2"): Dropped(2**62)},
     )
