@@ -5,6 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from uuid import UUID
 
 from admission.meters import Levels, refunded
@@ -16,8 +17,7 @@ from schemas.tenancy import Outstanding, TenantRecord, UsageRecord, holder_of, j
 _REFUNDED = frozenset({"failed", "expired", "cancelled"})  # what succeeded costs its price, whatever it took
 
 
-@dataclass(frozen=True, slots=True)
-class Booking:
+class Booking(NamedTuple):
     """An account after a decision. `leaves_ms`: quota time at which it is as good as a new one; None: it stays."""
 
     name: str

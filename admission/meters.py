@@ -4,7 +4,8 @@ Only what is declared is kept. A meter that is declared anew is full, and one wh
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from admission.bucket import level, wait_ms
 from admission.spans import day_ends_ms, day_of, month_ends_ms, month_of
@@ -14,9 +15,8 @@ from schemas.tenants import KeyQuota, Rate, Span
 REQUEST = 1.0  # what a request takes of the bucket of requests
 
 
-@dataclass(frozen=True, slots=True)
-class Levels:
-    """Of the meters at quota time `as_of_ms`, both buckets alike."""
+class Levels(NamedTuple):
+    """Of the meters at quota time `as_of_ms`, both buckets alike. A tuple, since each request makes two of them."""
 
     tokens: float
     as_of_ms: int
@@ -25,8 +25,7 @@ class Levels:
     month: Use | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Short:
+class Short(NamedTuple):
     """A meter that has too little: what it allows, and when there is enough; None: never."""
 
     allows: str
