@@ -49,7 +49,7 @@ class Route(BaseModel):
 class Decision(BaseModel):
     """Final. `work` is the exact text that is produced, so that a takeover repeats it byte for byte."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, hide_input_in_errors=True)  # it may be a prompt
 
     schema_version: Literal[1] = 1
     number: int = Field(description="Counts the decisions of this partition from 1.")

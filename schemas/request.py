@@ -52,7 +52,8 @@ class ConfigRef(BaseModel):
 class GenerationRequest(BaseModel):
     """A wish for `images` pictures of `prompt`. Unknown fields are refused by name; limits are admission's settings."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    # What is wrong may be a prompt, and an error may come into a log.
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
 
     schema_version: Literal[1] = 1
     request_id: RequestId = Field(description="Names the request within its tenant; a repeat of it is free.")

@@ -20,7 +20,7 @@ HEADER_SCHEMA = "kiln-schema"
 class WorkItem(BaseModel):
     """Everything a GPU consumer needs: it looks nothing up elsewhere, so that a later change cannot reach it."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, hide_input_in_errors=True)  # it may be a prompt
 
     schema_version: Literal[1] = 1
     job_id: str

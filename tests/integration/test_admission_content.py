@@ -56,7 +56,7 @@ async def test_what_a_policy_or_a_limit_refuses_ends_as_a_rejection(
         request(TENANT, "disguised", "a bl\u200bооd  BATH"),
         request(TENANT, "negative", "a circle", negative_prompt="Blood-Bath"),
         request(TENANT, "unseen", "\u200b\u2060\ufeff"),
-        request(TENANT, "long", "a red circle " * 40),
+        request(TENANT, "long", "a red circle " * 27),
         request(TENANT, "wide", "a red circle", config={"name": "wide"}),
     ]
     produce(kafka, catalogue.requests, [(TENANT.encode(), each) for each in records], partitioner="murmur2_random")
@@ -76,7 +76,7 @@ async def test_what_a_policy_or_a_limit_refuses_ends_as_a_rejection(
         "long": ("prompt_too_long", "prompt"),
         "wide": ("invalid_dimensions", "config"),
     }
-    assert "120 tokens, and the model reads 75" in found["long"]["message"]
+    assert "81 tokens, and the model reads 75" in found["long"]["message"]
     assert [record.json()["request_id"] for _, record in work_of(kafka, catalogue)] == ["fine"]
 
 

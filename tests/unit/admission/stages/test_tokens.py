@@ -40,7 +40,10 @@ def test_the_negative_prompt_is_read_no_further() -> None:
 def test_of_several_encoders_the_one_that_reads_most_counts() -> None:
     """Case DIF-04: a limit is the model's, and what one encoder leaves out another hears."""
     accepted(decided(words(77), words(256, 1), prompt="kiln " * 200))
-    assert "and the model reads 255 (256" in rejected(decided(words(77), words(256, 1), prompt="kiln " * 256)).message
+    assert (
+        "256 tokens, and the model reads 255 (256"
+        in rejected(decided(words(77), words(256, 1), prompt="kiln " * 256)).message
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,3 +58,28 @@ def test_a_text_that_cannot_have_too_many_is_not_counted() -> None:
     assert TokenCounter((silent,)).too_many("a" * 75) is None
     with pytest.raises(BaseException, match="counted"):
         TokenCounter((silent,)).too_many("ä" * 75)
+
+
+@pytest.mark.parametrize("piece", ["kiln ", "a", "日本", "\u3000x", " "])
+def test_what_is_far_too_long_is_not_counted_to_its_end(piece: str) -> None:
+    """Who sends such would else take milliseconds of everybody's time, for nothing."""
+    counted: list[str] = []
+
+    def bytes_of(text: str) -> int:
+        counted.append(text)
+        return len(text.encode()) + 2
+
+    problem = TokenCounter((Encoder(bytes_of, read=77, marks=2),)).too_many(piece * 20_000)
+    assert problem == "far more than 75 tokens, and the model reads 75 (77 with its 2 marks)"
+    assert sum(map(len, counted)) < 500
+
+
+def test_what_is_a_little_too_long_is_counted_whole_wherever_it_is_cut() -> None:
+    """A piece ends between words: within one it would have more tokens than it has."""
+
+    def letters_of_half_words(text: str) -> int:
+        return sum(1 if word in {"watercolour", "of"} else len(word) for word in text.split()) + 2
+
+    counter = TokenCounter((Encoder(letters_of_half_words, read=77, marks=2),))
+    assert counter.too_many("watercolour " * 75) is None
+    assert (counter.too_many("watercolour of " * 40) or "").startswith("80 tokens")
