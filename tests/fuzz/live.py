@@ -42,7 +42,7 @@ HOME_FOLDER = ROOT / ".kiln" / "fuzz"
 _AHEAD = 4000  # records that admission may be behind: its window, and so its memory, follow when they were appended
 _RAW_EVERY = 200
 _LARGE = 200_000  # sent alone: the broker refuses a whole batch for one record
-# Of the second half of a run over the end of its first fifth: allocators and caches are warm by then.
+# Of the second half over the first: by then allocators and caches are warm, and the largest records were there.
 _GROWTH_BYTES_MAX = 48 << 20
 
 Intake = Literal["plain", "faust"]
@@ -167,7 +167,7 @@ class Live:
 
     def _grown(self) -> Iterator[str]:
         for intake, held in self.resident.items():
-            growth = max(held[5:]) - max(held[:2])
+            growth = max(held[5:]) - max(held[:5])
             if growth > _GROWTH_BYTES_MAX:
                 yield f"the process with the {intake} intake grew by {growth >> 20} MiB"
 

@@ -11,8 +11,8 @@ from aiokafka.errors import KafkaError, ProducerClosed
 from admission.decide import decide
 from schemas.decision import Decision
 from schemas.work import HEADER_SCHEMA, decode_work
-from streams import emission
 from streams.emission import Emission, work_headers
+from streams.kafka import patient
 from streams.kafka.settings import KafkaSettings
 from streams.metrics import AdmissionMetrics
 from tests.unit.admission.scene import NOW_MS, arrival, decided, fresh_state, make_world, request
@@ -49,7 +49,7 @@ def producers(monkeypatch: pytest.MonkeyPatch) -> list[FakeProducer]:
     """What the factory gives, one after the other."""
     waiting: list[FakeProducer] = []
     made = iter(waiting)
-    monkeypatch.setattr(emission, "idempotent_producer", lambda _: next(made))
+    monkeypatch.setattr(patient, "idempotent_producer", lambda _: next(made))
     return waiting
 
 
@@ -93,7 +93,7 @@ async def test_a_failure_has_a_name_while_it_lasts(
         seen.append(emitting.problem)
         await sleep(seconds)
 
-    monkeypatch.setattr("streams.emission.asyncio.sleep", watched)
+    monkeypatch.setattr("streams.kafka.patient.asyncio.sleep", watched)
     await emitting.emit(decisions(1), partition=0)
     assert seen
     assert "cannot be produced" in (seen[0] or "")
