@@ -62,7 +62,12 @@ class Live:
     def __post_init__(self) -> None:
         self._chance = Random(self.seed)
         self._mutator = Mutator(self._chance, [])
-        options = {"bootstrap.servers": self.kafka.bootstrap_servers, "message.max.bytes": 8 << 20, "linger.ms": 5}
+        options = {
+            "bootstrap.servers": self.kafka.bootstrap_servers,
+            "message.max.bytes": 8 << 20,
+            "linger.ms": 5,
+            "log_level": 0,
+        }
         self._producers = [Producer(options | {"compression.type": codec}) for codec in ("none", "gzip")]
 
     @asynccontextmanager
