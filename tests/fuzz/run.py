@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from admission.codes import REJECTIONS
-from tests.fuzz.edges import Edges
+from tests.fuzz.edges import Edges, forget
 from tests.fuzz.growth import SHAPES, calls_grown, kept_bytes, peak_bytes, time_grown
 from tests.fuzz.judge import Feature, Judge
 from tests.fuzz.mutate import Mutator
@@ -30,6 +30,7 @@ class Fuzz:
     edges: Edges = field(default_factory=Edges)
 
     def __post_init__(self) -> None:
+        forget()
         self._chance = Random(self.seed)
         self._mutator = Mutator(self._chance, self.corpus)
         self.judge = Judge(self._chance)
