@@ -11,6 +11,7 @@ from admission.estimate import Estimate, wait_of
 from admission.settings import AdmissionLimits
 from admission.stages.dimensions import dimensions
 from admission.stages.dropped import dropped
+from admission.stages.lane import lane
 from admission.stages.memory import memory
 from admission.stages.paused import paused
 from admission.stages.price import price
@@ -20,7 +21,7 @@ from admission.world import World
 from schemas.pools import Pool
 
 # What a request has passed with its own config, and must pass with the sibling.
-_JUDGED_AGAIN = (dropped, paused, dimensions, tokens, price, memory)
+_JUDGED_AGAIN = (dropped, paused, dimensions, tokens, price, lane, memory)
 
 # Below the bound there is so much to do that who comes back a part of the bound late leaves no GPU idle.
 _SPREAD = 0.25
@@ -65,10 +66,10 @@ def _degrade(draft: Draft, state: State, world: World, found: Estimate) -> bool:
         return False
     if other.price_gpu_seconds >= draft.price_gpu_seconds:
         return False
-    if wait_of(other, state, world).ahead_gpu_seconds > found.ahead_gpu_seconds:
+    if wait_of(other, state, world).soonest_seconds > found.soonest_seconds:
         return False
     draft.degraded_from = draft.config.label
-    draft.config, draft.pool, draft.gpu_seconds = sibling, pool, other.gpu_seconds
+    draft.config, draft.pool, draft.gpu_seconds, draft.overflows = sibling, pool, other.gpu_seconds, other.overflows
     return True
 
 

@@ -50,7 +50,7 @@ def world(
         make_world(tenants=Tenants(tenants={TENANT: Quota(per_second=1000, burst=1000)}), **limits),
         catalogue=Catalogue(TopicSettings(requests_partitions=PARTITIONS), Pools(pools=dict(pools))),
         configs=ConfigCatalogue(configs),
-        work_partitions=dict.fromkeys(pools, 8),
+        work_partitions={name: each.partitions for name, each in pools.items()},
         waits=told,
     )
 
@@ -59,7 +59,7 @@ def degradable(**changes: Any) -> dict[str, Any]:
     return request(may_degrade=True, config={"name": "dear"}, **changes)
 
 
-DEAR, CHEAP = config("dear", 8.0, sibling="cheap@1"), config("cheap", 2.0)
+DEAR, CHEAP = config("dear", 8.0, sibling="cheap@1", steps=16), config("cheap", 2.0)
 
 
 def accepted(around: World, wish: dict[str, Any]) -> WorkItem:
@@ -126,6 +126,67 @@ def test_a_sibling_of_another_pool_is_taken_where_less_waits(there: float, degra
     assert verdict.decision.route is not None
     assert verdict.decision.route.pool == ("small" if degrades else "default")
     assert verdict.degraded_from == ("dear@1" if degrades else None)
+
+
+def test_what_waits_no_longer_is_told_by_the_gpus_of_its_pool() -> None:
+    """More work may be done earlier, where more GPUs do it."""
+    pools = {"default": pool(), "wide": pool(replicas_max=16, partitions=32)}
+    around = world(DEAR, config("cheap", 2.0, pool="wide"), pools=pools, waits={"default": 100, "wide": 50})
+    assert accepted(around, degradable()).degraded_from == "dear@1"
+
+
+@pytest.mark.parametrize(("wait", "code"), [(70, None), (80, "overloaded")])
+def test_who_is_degraded_to_another_pool_is_held_against_that_one(wait: float, code: str | None) -> None:
+    pools = {"default": pool(), "small": pool(refuse_wait_seconds=75)}
+    around = world(DEAR, config("cheap", 2.0, pool="small"), pools=pools, waits={"default": 100, "small": wait})
+    if code is None:
+        assert accepted(around, degradable()).config.pool == "small"
+    else:
+        assert "pool 'small' takes 80 s" in refused(around, degradable()).message
+
+
+def test_a_sibling_that_was_measured_to_cost_more_is_not_taken() -> None:
+    around = world(DEAR, CHEAP, waits={"default": 100})
+    dear, cheap = (file.versions[1] for file in (DEAR, CHEAP))
+    prices = {("default", dear.config_hash): 3.0, ("default", cheap.config_hash): 3.5}
+    assert accepted(replace(around, prices=prices), degradable()).degraded_from is None
+    prices[("default", cheap.config_hash)] = 2.5
+    item = accepted(replace(around, prices=prices), degradable(images=2))
+    assert (item.degraded_from, item.price_gpu_seconds) == ("dear@1", 5.0)
+
+
+def test_a_sibling_that_is_paused_is_not_taken() -> None:
+    around = world(DEAR, CHEAP, waits={"default": 100})
+    stopped = replace(around, paused={Subject("config", "cheap"): Pause()})
+    assert accepted(stopped, degradable()).degraded_from is None
+
+
+def test_a_sibling_that_is_dropped_is_not_taken() -> None:
+    around = world(DEAR, CHEAP, waits={"default": 100})
+    dropped = replace(around, dropped={Subject("config", "cheap"): Dropped(NOW_MS + 1)})
+    assert accepted(dropped, degradable()).degraded_from is None
+
+
+def test_a_sibling_of_a_size_that_is_not_drawn_here_is_not_taken() -> None:
+    around = world(DEAR, config("cheap", 2.0, width=512, height=512), waits={"default": 100}, pixels_max=64 * 64)
+    assert accepted(around, degradable()).degraded_from is None
+
+
+def test_a_degraded_request_that_fits_its_tenants_share_again_stays_in_its_lane() -> None:
+    quota = Quota(per_second=1000, burst=1000, outstanding_gpu_seconds=11)
+    around = replace(
+        world(DEAR, CHEAP),
+        tenants=Tenants(tenants={TENANT: quota}),
+        waits={"default": Wait({"standard": 400.0, "bulk": 400.0})},
+    )
+    partition = Partition(around)
+    lanes = []
+    for number, images in enumerate((3, 2, 3)):
+        verdict = partition.send(degradable(request_id=f"r{number}", images=images))
+        assert isinstance(verdict, Decided)
+        assert verdict.decision.route is not None
+        lanes.append((verdict.decision.route.lane, verdict.decision.price_gpu_seconds))
+    assert lanes == [("standard", 6.0), ("standard", 4.0), ("bulk", 6.0)]
 
 
 def test_degrading_to_another_pool_saves_a_request_from_being_refused() -> None:
@@ -210,6 +271,11 @@ def test_a_deadline_that_the_work_before_it_does_not_leave_time_for_is_refused(s
     result = refused(around, wish)
     assert (result.code, result.field) == ("deadline_infeasible", "deadline")
     assert "50 s with all 4 GPUs" in result.message
+
+
+def test_pictures_of_a_request_may_share_a_batch_so_one_must_be_in_time() -> None:
+    wish = request(config={"name": "cheap"}, images=4, deadline=deadline_in(53))
+    assert accepted(world(CHEAP, waits={"default": 50}), wish).images == 4
 
 
 def test_a_degraded_request_is_held_against_its_deadline_as_what_it_is() -> None:
