@@ -1,6 +1,9 @@
 """Who may speak for a tenant, over a real broker: by a signature, and by a topic of its own and the gate."""
 
 import asyncio
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,10 +20,11 @@ from schemas.dead_letter import HEADER_REASON, HEADER_TOPIC
 from schemas.partition import partition_of
 from schemas.pools import Pools
 from schemas.request import GenerationRequest
-from schemas.signature import HEADER_SIGNATURE, SigningKey
+from schemas.signature import HEADER_SIGNATURE, SigningKey, parse_signature
 from schemas.tenants import Quota
 from schemas.topics import Catalogue
 from streams.client import PromptClient
+from streams.commands.lag import all_lags
 from streams.gate.passing import HEADER_GATE
 from streams.gate.service import GateService
 from streams.gate.settings import GateSettings
@@ -230,3 +234,55 @@ async def test_requests_that_cannot_be_written_are_waited_for_and_not_skipped(
         assert [each.json()["request_id"] for each in await read(kafka, gated.requests, 2)] == ["r1"]
     finally:
         await admin.close()
+
+
+async def test_by_its_commands(
+    kafka: KafkaSettings, kafka_env: dict[str, str], gated: Catalogue, tmp_path: Path
+) -> None:
+    (tmp_path / "pools.yaml").write_text(
+        "pools: {a: {gpu_product: CPU, vram_bytes: 8589934592, price_usd_per_hour: 0, replicas_max: 2, partitions: 4}}"
+    )
+    (tmp_path / "tenants.yaml").write_text(
+        f"tenants: {{{TENANT}: {{per_second: 1, burst: 9, topic: true, signed: true}},"
+        f" {OTHER}: {{per_second: 1, burst: 9, topic: true}}}}"
+    )
+    (tmp_path / KEY.key_id).write_bytes(KEY.secret)
+    environment = kafka_env | {
+        "KILN_TOPICS_PREFIX": gated.settings.prefix,
+        "KILN_TOPICS_REQUESTS_PARTITIONS": "2",
+        "KILN_POOLS": str(tmp_path / "pools.yaml"),
+        "KILN_TENANTS": str(tmp_path / "tenants.yaml"),
+        "KILN_GATE_HEALTH_PORT": "0",
+        "KILN_SUBMIT_SIGN": str(tmp_path / KEY.key_id),
+    }
+    command = str(Path(sys.executable).with_name("kiln"))
+
+    def kiln(*arguments: str) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            [command, *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    async def said(child: "subprocess.Popen[str]") -> str:
+        output, errors = await asyncio.to_thread(child.communicate, timeout=60)
+        assert child.returncode == 0, errors
+        return output
+
+    gate = kiln("gate")
+    try:
+        await said(kiln("submit", "a kiln", "--tenant", TENANT, "--request-id", "r1", "--own-topic"))
+        await passed_on(kafka, gated)
+        assert (await all_lags(kafka, gated))[gated.gate_group] == {
+            gated.tenant_requests(tenant): 0 for tenant in (TENANT, OTHER)
+        }
+        gate.send_signal(signal.SIGTERM)
+        await said(gate)
+    finally:
+        gate.kill()
+        gate.wait()
+    (record,) = await read(kafka, gated.requests, 2)
+    assert record.json()["request_id"] == "r1"
+    headers = dict(record.headers)
+    signature = parse_signature(headers[HEADER_SIGNATURE])
+    assert signature is not None
+    assert signature.matches(KEY.secret, gated.settings.prefix, record.value or b"")
+    assert HEADER_GATE in headers
