@@ -100,7 +100,10 @@ class Owner:
         began = time.monotonic()
         state = State(self.partition, around.declared.limits)
         await lease.open(_folding_into(state, catalogue.tenants), _unneeded_by(state, catalogue.decisions))
-        again = state.opened(
+        # In a thread: for 100,000 names it takes a second or more, and a loop that is blocked for as long as a session
+        # loses all of its partitions, opens them again, and so on for ever.
+        again = await asyncio.to_thread(
+            state.opened,
             uuid4,
             log_end=await around.cluster.end(catalogue.requests, self.partition),
             committed=await around.cluster.committed(self.partition),

@@ -1,6 +1,7 @@
 """An owner between leases, over doubles: when it opens, when it opens again, when it gives up, when it is silent."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Self, cast
 
@@ -229,3 +230,20 @@ async def test_what_ends_an_owner_is_told(script: Script, owners: Owners) -> Non
     script.committed = 17
     await owners.assigned({0})
     assert isinstance(await asyncio.wait_for(owners.failure, 60), StateRefused)
+
+
+async def test_a_long_opening_does_not_keep_the_loop_from_its_heartbeats(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beaten, loop, opened = threading.Event(), asyncio.get_running_loop(), State.opened
+
+    def slow(*arguments: Any, **more: Any) -> Any:
+        loop.call_soon_threadsafe(beaten.set)
+        assert beaten.wait(60), "the loop stood still"
+        return opened(*arguments, **more)
+
+    monkeypatch.setattr(State, "opened", slow)
+    owner = Owner(0, around(script))
+    task = asyncio.create_task(owner.run())
+    await asyncio.wait_for(script.held.wait(), 120)
+    await stop(owner, task)
