@@ -1,6 +1,8 @@
 """The same for each service: a warm-up, bursts of one length, and an even load of half of what it can carry."""
 
+import math
 import statistics
+import time
 from dataclasses import dataclass
 
 from tests.benchmarks.load import Publisher, Watcher
@@ -32,12 +34,22 @@ class Figures:
 
 
 def measure(
-    publisher: Publisher, watcher: Watcher, pid: int, deadline: Deadline, *, rounds: int, length: int
+    publisher: Publisher,
+    watcher: Watcher,
+    pid: int,
+    deadline: Deadline,
+    *,
+    rounds: int,
+    length: int,
+    seconds: float = math.inf,
 ) -> Figures:
-    """`rounds` bursts of `length` requests. Blocks until all of them came; raises TimeoutError."""
+    """`rounds` bursts of `length` requests, and none that would begin after so many seconds but the first. Blocks until
+    all of them came; raises TimeoutError."""
     burst(publisher, watcher, _WARM_UP, deadline)
-    before = cpu_seconds(pid)
-    rates = tuple(burst(publisher, watcher, length, deadline) for _ in range(rounds))
-    cpu = (cpu_seconds(pid) - before) / (rounds * length)
+    before, began = cpu_seconds(pid), time.monotonic()
+    rates: list[float] = []
+    while len(rates) < rounds and (not rates or time.monotonic() - began < seconds):
+        rates.append(burst(publisher, watcher, length, deadline))
+    cpu = (cpu_seconds(pid) - before) / (len(rates) * length)
     half = min(_DRIP_MAX, statistics.median(rates) / 2)
-    return Figures(rates, cpu, drip(publisher, watcher, half, _HALF_SECONDS, deadline))
+    return Figures(tuple(rates), cpu, drip(publisher, watcher, half, _HALF_SECONDS, deadline))

@@ -49,14 +49,15 @@ PEERS = (
         "faststream",
         (f"{_APPS}.fast_stream",),
         3_000,
-        "at least once; names and buckets in memory, gone with the process",
+        "at least once, a record at a time; names and buckets in memory, gone with the process",
+        to_be_beaten=True,
     ),
     Peer(
         "FastStream, batches",
         "faststream",
         (f"{_APPS}.fast_stream", "--batches"),
         20_000,
-        "at least once; names and buckets in memory, gone with the process",
+        "the same, 500 at a time",
     ),
     Peer(
         "Quix Streams, 0.1 s",
@@ -67,11 +68,11 @@ PEERS = (
         to_be_beaten=True,
     ),
     Peer(
-        "Quix Streams, 5 s",
+        "Quix Streams, 1 s",
         "quixstreams",
-        (f"{_APPS}.quix", "5"),
-        60_000,
-        "the same, committed each 5 s as it is by default",
+        (f"{_APPS}.quix", "1"),
+        20_000,
+        "the same, committed each second; by default it is each 5 s",
         to_be_beaten=True,
     ),
     Peer(

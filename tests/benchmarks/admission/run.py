@@ -1,5 +1,6 @@
 """One run: the same requests through the copy loop, through admission by each intake, and through each peer."""
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,7 @@ CONFIGS = ("sketch", "painting", "poster", "shapes")
 _ROUNDS, _ROUNDS_OF_NAMES = 3, 5
 _BURST_OF_COPIES = 60_000
 _BURST = 20_000
+_BURSTS_SECONDS = 15.0  # of one service, on a machine that is busy otherwise
 
 
 class PeerFailed(Exception):
@@ -52,7 +54,7 @@ class Run:
         world = self._world(f"{name} {len(self.figures)}", {})
         with copy_loop(world, validating=validating) as (watcher, pid):
             former = self.figures.get(name)
-            self._measure(name, world, watcher, pid, rounds=_ROUNDS, length=_BURST_OF_COPIES)
+            self._measure(name, world, watcher, pid, length=_BURST_OF_COPIES)
         if former is not None:
             again = self.figures[name]
             self.figures[name] = replace(again, rates=former.rates + again.rates)
@@ -62,7 +64,7 @@ class Run:
         owner = world.child(Kind.ADMISSION, 0, {})
         with running([owner], self.deadline), closing(Watcher(self.bootstrap, work_of(world))) as watcher:
             start(owner, self.bootstrap, world.catalogue.admission_group, self.deadline)
-            self._measure(name, world, watcher, owner.pid, rounds=_ROUNDS, length=_BURST)
+            self._measure(name, world, watcher, owner.pid, length=_BURST)
 
     def admission_until_killed(self, name: str, intake: str, names: int) -> Takeover:
         """The same with bursts of so many requests in all, whose names are in the window when the owner is killed."""
@@ -71,7 +73,9 @@ class Run:
         with running([owner, heir], self.deadline), closing(Watcher(self.bootstrap, work_of(world))) as watcher:
             start(owner, self.bootstrap, world.catalogue.admission_group, self.deadline)
             length = -(-names // _ROUNDS_OF_NAMES)
-            publisher = self._measure(name, world, watcher, owner.pid, rounds=_ROUNDS_OF_NAMES, length=length)
+            publisher = self._measure(
+                name, world, watcher, owner.pid, rounds=_ROUNDS_OF_NAMES, length=length, seconds=math.inf
+            )
             first, last = takeover.kill_and_take_over(owner, heir, publisher, watcher, self.deadline)
         return Takeover(first, last, takeover.opening(world))
 
@@ -83,15 +87,27 @@ class Run:
         child.start()
         try:
             with closing(Watcher(self.bootstrap, work_of(world))) as watcher:
-                self._measure(peer.name, world, watcher, child.pid, rounds=_ROUNDS, length=peer.burst)
+                self._measure(peer.name, world, watcher, child.pid, length=peer.burst)
         except (TimeoutError, TooLate) as error:
             raise PeerFailed(f"{peer.name}: {error}; see {child.log}") from error
         finally:
             child.destroy()
 
-    def _measure(self, name: str, world: World, watcher: Watcher, pid: int, *, rounds: int, length: int) -> Publisher:
+    def _measure(
+        self,
+        name: str,
+        world: World,
+        watcher: Watcher,
+        pid: int,
+        *,
+        length: int,
+        rounds: int = _ROUNDS,
+        seconds: float = _BURSTS_SECONDS,
+    ) -> Publisher:
         publisher = Publisher(self.bootstrap, world.catalogue.requests, prompts=self.prompts, configs=CONFIGS)
-        found = self.figures[name] = measure(publisher, watcher, pid, self.deadline, rounds=rounds, length=length)
+        found = self.figures[name] = measure(
+            publisher, watcher, pid, self.deadline, rounds=rounds, length=length, seconds=seconds
+        )
         bursts = ", ".join(f"{rate:,.0f}" for rate in found.rates)
         self.console.print(f"{name}: {bursts} events/s, {found.cpu * 1e6:.0f} µs of CPU an event")
         return publisher
