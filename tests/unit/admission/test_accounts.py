@@ -179,6 +179,36 @@ def test_nobody_leaves_with_a_job_outstanding_or_a_meter_that_is_not_full() -> N
     assert one.state.account(TENANT) is None
 
 
+def test_a_job_that_came_after_the_turn_to_leave_was_taken_keeps_it() -> None:
+    one = partition(Tenants(default=DEFAULT))
+    rejected(one.send(request("a", seed=-1)))
+    work = accepted(one.send(request("b"), at_ms=NOW_MS + 1))
+    one.send(b"", at_ms=NOW_MS + 2 * HOUR_MS)
+    one.state.check_integrity()
+    end(one, work.job_id, "succeeded", 2.0)
+    assert one.state.account(TENANT) is None
+    assert [(each.accepted, each.rejected) for each in left(one)] == [(1, 1)]
+
+
+def test_a_busy_tenant_has_one_turn_to_leave() -> None:
+    one = partition(Tenants(default=DEFAULT))
+    for n in range(50):
+        rejected(one.send(request(f"r{n}", seed=-1), at_ms=NOW_MS + n))
+    assert len(one.state._accounts._by_leaving) == 1
+    one.send(b"", at_ms=NOW_MS + HOUR_MS + 48)
+    assert one.state.account(TENANT) is not None
+    one.send(b"", at_ms=NOW_MS + HOUR_MS + 49)
+    assert one.state.account(TENANT) is None
+
+
+def test_a_key_that_the_default_lists_leaves_with_its_tenant() -> None:
+    one = partition(Tenants(default=Quota(per_second=1.0, burst=5.0, keys={"k": KeyQuota(per_second=1.0, burst=1.0)})))
+    work = accepted(one.send(request("a", key="k")))
+    end(one, work.job_id, "succeeded", 2.0)
+    one.send(b"", at_ms=NOW_MS + HOUR_MS)
+    assert list(one.state.accounts()) == []
+
+
 def test_the_result_of_the_last_job_lets_it_leave() -> None:
     one = partition(Tenants(default=DEFAULT))
     work = accepted(one.send(request("a")))
