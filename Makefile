@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test check fuzz fault-smoke fault-gpu soak bench-pipeline bench-admission bench-engine bench-memory bench-gpu bench-batching bench-affinity bench-reproducibility clean
+.PHONY: help setup lock demo test check fuzz fault-smoke fault-gpu soak bench-pipeline bench-admission bench-engine bench-memory bench-gpu bench-batching bench-affinity bench-fairness bench-reproducibility clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 23
@@ -75,6 +75,9 @@ bench-batching: $(READY) ## step batching on a virtual device, beside Ray Serve,
 
 bench-affinity: $(READY) ## routing to where a model is loaded, on a virtual clock, beside arrival order
 	$(BIN)/python -m tests.benchmarks.affinity
+
+bench-fairness: $(READY) ## what one tenant's flood costs another, on a virtual clock
+	$(BIN)/python -m tests.benchmarks.fairness
 
 bench-reproducibility: $(READY) ## how far a picture moves when it is drawn otherwise
 	$(BIN)/python -m tests.benchmarks.reproducibility

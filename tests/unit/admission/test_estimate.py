@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from admission.estimate import Estimate, ahead, estimate
 from admission.wait import Wait
-from schemas.request import LANE_WEIGHTS, LANES, Lane
+from schemas.request import LANES, Lane
 from tests.unit.admission.scene import HOME, Partition, request
 
+WEIGHTS: Mapping[Lane, float] = {"interactive": 16.0, "standard": 4.0, "bulk": 1.0}
 seconds = st.one_of(st.just(0.0), st.floats(1e-3, 1e7))
 backlogs = st.fixed_dictionaries(dict.fromkeys(LANES, seconds))
 lanes = st.sampled_from(LANES)
@@ -30,24 +31,24 @@ lanes = st.sampled_from(LANES)
     ],
 )
 def test_what_is_done_before_the_end_of_a_lane(lane: Lane, backlog: Mapping[str, float], expected: float) -> None:
-    assert ahead(backlog, lane, LANE_WEIGHTS) == pytest.approx(expected)
+    assert ahead(backlog, lane, WEIGHTS) == pytest.approx(expected)
 
 
 @given(backlog=backlogs, lane=lanes)
 def test_it_is_at_least_the_lane_and_at_most_everything(backlog: dict[str, float], lane: Lane) -> None:
-    assert backlog[lane] <= ahead(backlog, lane, LANE_WEIGHTS) <= sum(backlog.values()) * (1 + 1e-12)
+    assert backlog[lane] <= ahead(backlog, lane, WEIGHTS) <= sum(backlog.values()) * (1 + 1e-12)
 
 
 @given(backlog=backlogs, lane=lanes, other=lanes, more=seconds)
 def test_more_work_never_makes_it_less(backlog: dict[str, float], lane: Lane, other: Lane, more: float) -> None:
     grown = backlog | {other: backlog[other] + more}
-    assert ahead(grown, lane, LANE_WEIGHTS) >= ahead(backlog, lane, LANE_WEIGHTS)
+    assert ahead(grown, lane, WEIGHTS) >= ahead(backlog, lane, WEIGHTS)
 
 
 @given(backlog=backlogs)
 def test_the_lane_that_is_emptied_last_has_everything_before_it(backlog: dict[str, float]) -> None:
-    last = max(LANES, key=lambda lane: backlog[lane] / LANE_WEIGHTS[lane])
-    assert ahead(backlog, last, LANE_WEIGHTS) == pytest.approx(sum(backlog.values()))
+    last = max(LANES, key=lambda lane: backlog[lane] / WEIGHTS[lane])
+    assert ahead(backlog, last, WEIGHTS) == pytest.approx(sum(backlog.values()))
 
 
 def test_a_pool_that_sleeps_is_woken_by_one_gpu_and_unknown_ones_are_not_told() -> None:

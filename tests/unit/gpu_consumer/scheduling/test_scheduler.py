@@ -293,7 +293,8 @@ def test_kinds_of_a_loaded_model_do_not_pass_by_turns_for_ever() -> None:
 
 
 def test_what_passes_does_not_use_up_the_turns_of_its_lane() -> None:
-    scheduler = Scheduler(0.0, affinity_wait_seconds=3.0)
+    weights: dict[Lane, float] = {"interactive": 16.0, "standard": 4.0, "bulk": 1.0}
+    scheduler = Scheduler(0.0, affinity_wait_seconds=3.0, lane_weights=weights)
     for n in range(100):
         scheduler.add(unit(f"urgent{n}", kind="cold", bucket=1, lane="interactive"), 0.0)
         scheduler.add(unit(f"many{n}", lane="bulk", tenant="many"), 0.0)
