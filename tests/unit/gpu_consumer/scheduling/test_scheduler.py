@@ -6,6 +6,7 @@ import pytest
 
 from gpu_consumer.scheduling import fairness
 from gpu_consumer.scheduling.scheduler import Chosen, Room, Scheduler, Unit
+from schemas.request import Lane
 
 IDLE = Room()
 
