@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Self
 
 from aiokafka import TopicPartition
-from aiokafka.errors import for_code
 
 from schemas.topics import Catalogue
 from streams.kafka.clients import admin_client, group_consumer, stop_client
+from streams.kafka.groups import Member, members_of
 from streams.kafka.settings import KafkaSettings
 
 
@@ -52,15 +52,9 @@ class Cluster:
         end: int = (await self._offsets.end_offsets([at]))[at]
         return end
 
-    async def members(self, groups: Sequence[str]) -> Mapping[str, int]:
-        """How many members each group has now. A group that nobody ever joined has none."""
-        found = {}
-        for response in await self._admin.describe_consumer_groups(list(groups)):
-            for code, group, _, _, _, members, *_ in response.groups:
-                if code:
-                    raise for_code(code)(group)
-                found[group] = len(members)
-        return found
+    async def members(self, groups: Sequence[str]) -> Mapping[str, Sequence[Member]]:
+        """Who is in each group now. A group that nobody ever joined has nobody."""
+        return await members_of(self._admin, groups)
 
     async def partition_counts(self) -> Mapping[str, int]:
         """Every topic and how many partitions it has. Asks for all: naming a missing topic could create it."""

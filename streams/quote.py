@@ -1,6 +1,6 @@
 """What a request would cost and how long it would wait, as `kiln quote` says it. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -70,10 +70,20 @@ class Quote:
             yield "lane", self.lane
         for each in self.left:
             yield "quota", f"{each.account} then has {', '.join(_in_words(each))} left"
-        yield "verdict", "it would enter" if self.enters else f"it would be refused, {self.code}: {self.message}"
+        yield "verdict", verdict(enters=self.enters, code=self.code, message=self.message)
         if self.silent_partitions:
-            silent = ", ".join(map(str, self.silent_partitions))
-            yield "note", f"partitions {silent} of requests told nothing of late; what waits in them is not counted"
+            yield "note", silence(self.silent_partitions)
+
+
+def verdict(*, enters: bool, code: str | None, message: str | None) -> str:
+    """In words; of `kiln route`, too."""
+    return "it would enter" if enters else f"it would be refused, {code}: {message}"
+
+
+def silence(partitions: Iterable[int]) -> str:
+    """What an answer is worth where these partitions of requests say nothing."""
+    silent = ", ".join(map(str, partitions))
+    return f"partitions {silent} of requests told nothing of late; what waits in them is not counted"
 
 
 def quote_of(answer: Answer, world: World, silent: tuple[int, ...]) -> Quote:

@@ -1,12 +1,33 @@
 """A request as the command line says it."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from pydantic import ValidationError
 
 from schemas.errors import CommandError
-from schemas.request import GenerationRequest, first_problem
+from schemas.request import GenerationRequest, Lane, first_problem
+
+Prompt = Annotated[str, typer.Argument(help="What to draw.")]
+Config = Annotated[str, typer.Option(help="Configuration, as NAME, NAME@VERSION or NAME:CHANNEL.")]
+TenantName = Annotated[str, typer.Option(help="Who pays.")]
+Negative = Annotated[str, typer.Option(help="What not to draw.")]
+Key = Annotated[str | None, typer.Option(help="Which key of the tenant asks.")]
+Images = Annotated[int, typer.Option(min=1, help="How many pictures.")]
+Priority = Annotated[Lane, typer.Option(help="Which lane it waits in.")]
+DeadlineSeconds = Annotated[float | None, typer.Option(min=0, help="Seconds from now after which it is worth nothing.")]
+MayDegrade = Annotated[
+    bool, typer.Option("--may-degrade", help="Under overload take the configuration's cheaper sibling.")
+]
+RequestId = Annotated[
+    str | None,
+    typer.Option(
+        help="A channel with several versions chooses by it, and so does a configuration with several partitions; "
+        "absent, one is made."
+    ),
+]
+Patience = Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds to wait for what must be read.")]
 
 
 def from_now(seconds: float) -> str:

@@ -138,7 +138,7 @@ class WaitsFact:
                 trouble = True
             else:
                 trouble, now = False, time.monotonic()
-                self._gpus = {groups[group]: (number, now) for group, number in members.items()}
+                self._gpus = {groups[group]: (len(each), now) for group, each in members.items()}
             await asyncio.sleep(self._settings.refresh_seconds)
 
     def _expose(self) -> None:

@@ -34,7 +34,7 @@ def kiln(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tm
 
 
 COMMANDS = [
-    ("submit", "a kiln"), ("quote", "a kiln"), ("results",), ("watch",), ("lag",),
+    ("submit", "a kiln"), ("quote", "a kiln"), ("route", "a kiln"), ("results",), ("watch",), ("lag",),
     ("cancel", "me/first"), ("cancel", "me/first", "--operator"), ("pause", "pool", "default"),
     ("resume", "tenant", "me"), ("drop", "tenant", "me", "--yes"), ("controls",),
 ]  # fmt: skip
