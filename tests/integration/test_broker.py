@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -18,6 +19,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from rich.console import Console
 
 from infra.broker import process, server
+from infra.broker.cluster import Place
 from infra.broker.errors import BrokerError
 from infra.broker.server import State
 from infra.broker.settings import BrokerSettings
@@ -32,6 +34,25 @@ def settings(tmp_path: Path) -> Iterator[BrokerSettings]:
     settings = BrokerSettings(home=tmp_path)
     yield settings
     server.down(settings)
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The home of a broker that ran once."""
+    home = tmp_path_factory.mktemp("stopped")
+    settings = BrokerSettings(home=home)
+    try:
+        server.up(settings, CONSOLE)
+    finally:
+        server.down(settings)
+    return home
+
+
+@pytest.fixture
+def ran(settings: BrokerSettings, stopped: Path, tmp_path: Path) -> BrokerSettings:
+    """Of a copy of it."""
+    shutil.copytree(stopped, tmp_path, dirs_exist_ok=True)
+    return settings
 
 
 def _kiln(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -106,11 +127,11 @@ def test_up_down_and_up_keep_the_data(tmp_path: Path, settings: BrokerSettings) 
     assert asyncio.run(_read(bootstrap)) == [b"before", b"after"]
 
 
-def test_a_crash_is_told_and_healed(tmp_path: Path, settings: BrokerSettings) -> None:
-    started = server.up(settings, CONSOLE)
+def test_a_crash_is_told_and_healed(tmp_path: Path, ran: BrokerSettings) -> None:
+    started = server.up(ran, CONSOLE)
     asyncio.run(_create(started.bootstrap))
     asyncio.run(_produce(started.bootstrap, b"acknowledged"))
-    (pid,) = server.status(settings).pids
+    (pid,) = server.status(ran).pids
     os.kill(pid, signal.SIGKILL)
     _wait(lambda: not process.is_ours(pid, tmp_path))
 
@@ -118,51 +139,47 @@ def test_a_crash_is_told_and_healed(tmp_path: Path, settings: BrokerSettings) ->
     assert status.returncode == 1
     assert "is gone; `kiln broker up` starts it again" in status.stdout
 
-    healed = server.up(settings, CONSOLE)
+    healed = server.up(ran, CONSOLE)
     assert not healed.already_running
     assert asyncio.run(_read(healed.bootstrap)) == [b"acknowledged"]
 
 
-def test_a_pid_that_went_to_another_program_is_left_alone(tmp_path: Path, settings: BrokerSettings) -> None:
-    server.up(settings, CONSOLE)
-    server.down(settings)
+def test_a_pid_that_went_to_another_program_is_left_alone(tmp_path: Path, ran: BrokerSettings) -> None:
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as stranger:
         (tmp_path / "broker" / "1.pid").write_text(f"{stranger.pid}\n")
-        assert server.status(settings).state is State.CRASHED
-        assert not server.down(settings)
+        assert server.status(ran).state is State.CRASHED
+        assert not server.down(ran)
         assert stranger.poll() is None
         stranger.kill()
-    assert server.status(settings).state is State.STOPPED
+    assert server.status(ran).state is State.STOPPED
 
 
-def test_a_frozen_broker_is_silent_and_not_running(settings: BrokerSettings) -> None:
-    server.up(settings, CONSOLE)
-    (pid,) = server.status(settings).pids
+def test_a_frozen_broker_is_silent_and_not_running(ran: BrokerSettings) -> None:
+    server.up(ran, CONSOLE)
+    (pid,) = server.status(ran).pids
     os.kill(pid, signal.SIGSTOP)
-    status = server.status(settings)
+    status = server.status(ran)
     assert status.state is State.SILENT
     assert "acknowledges nothing" in status.sentence
-    assert server.down(settings)
-    assert not process.is_ours(pid, settings.broker_directory)
+    assert server.down(ran)
+    assert not process.is_ours(pid, ran.broker_directory)
 
 
-def test_a_port_that_was_taken_meanwhile_is_left_to_its_holder(tmp_path: Path, settings: BrokerSettings) -> None:
-    first = server.up(settings, CONSOLE)
-    server.down(settings)
+def test_a_port_that_was_taken_meanwhile_is_left_to_its_holder(tmp_path: Path, ran: BrokerSettings) -> None:
+    former = Place(ran.broker_directory).cluster()
+    assert former is not None
     with socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        holder.bind(("127.0.0.1", int(first.bootstrap.rsplit(":", 1)[1])))
+        holder.bind(("127.0.0.1", former.nodes[0].client_port))
         holder.listen()
-        second = server.up(settings, CONSOLE)
-    assert second.bootstrap != first.bootstrap
+        second = server.up(ran, CONSOLE)
+    assert second.bootstrap != former.bootstrap
     assert (tmp_path / "broker" / "bootstrap").read_text().strip() == second.bootstrap
 
 
 def test_what_kafka_refuses_at_start_is_a_sentence_and_leaves_nothing_running(
-    tmp_path: Path, settings: BrokerSettings
+    tmp_path: Path, ran: BrokerSettings
 ) -> None:
-    server.up(settings, CONSOLE)
-    server.down(settings)
     cluster = tmp_path / "broker" / "cluster.json"
     meta = tmp_path / "broker" / "data" / "1" / "meta.properties"
     # Data of another node, as after a copy by hand.
@@ -170,11 +187,11 @@ def test_what_kafka_refuses_at_start_is_a_sentence_and_leaves_nothing_running(
     with pytest.raises(
         BrokerError, match=r"^Broker 1 ended with \d+ while starting: .*node id 7.*\(its log is "
     ) as caught:
-        server.up(settings, CONSOLE)
+        server.up(ran, CONSOLE)
     assert "\n" not in str(caught.value)
     assert json.loads(cluster.read_text())["nodes"]
     assert not (tmp_path / "broker" / "bootstrap").exists()
-    assert server.status(settings).state is State.STOPPED
+    assert server.status(ran).state is State.STOPPED
 
 
 def test_three_brokers_go_on_with_two(tmp_path: Path, settings: BrokerSettings) -> None:
