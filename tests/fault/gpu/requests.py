@@ -61,14 +61,21 @@ async def digests(models: Path, count: int, among: Sequence[GenerationConfig]) -
     engine = EngineProcess(EngineSettings(models_directory=models))
     await engine.start()
     try:
-        found: dict[tuple[int, int], str] = {}
-        for bucket in (BUCKET, *LOWER):
-            for config in among:
-                mine = [n for n in range(count) if config_of(n, among) is config]
-                found |= await _draw(engine, config.model_copy(update={"bucket": bucket}), mine)
-        return found
+        return await digests_of(engine, count, among)
     finally:
         await engine.stop()
+
+
+async def digests_of(
+    engine: EngineProcess, count: int, among: Sequence[GenerationConfig]
+) -> dict[tuple[int, int], str]:
+    """The same from one that runs."""
+    found: dict[tuple[int, int], str] = {}
+    for bucket in (BUCKET, *LOWER):
+        for config in among:
+            mine = [n for n in range(count) if config_of(n, among) is config]
+            found |= await _draw(engine, config.model_copy(update={"bucket": bucket}), mine)
+    return found
 
 
 async def _draw(engine: EngineProcess, config: GenerationConfig, numbers: Sequence[int]) -> dict[tuple[int, int], str]:

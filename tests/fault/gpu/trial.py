@@ -37,7 +37,15 @@ class Trial:
     """`folder` keeps the plan, its log, the consumers' output and the store; `prefix` begins the topics' names."""
 
     def __init__(
-        self, case: Case, kafka: KafkaSettings, models: Path, folder: Path, count: int, *, prefix: str = "gpu"
+        self,
+        case: Case,
+        kafka: KafkaSettings,
+        models: Path,
+        folder: Path,
+        count: int,
+        *,
+        prefix: str = "gpu",
+        watchdog_seconds: float = WATCHDOG_SECONDS,
     ) -> None:
         self._case = case
         self._kafka = kafka
@@ -48,7 +56,7 @@ class Trial:
         self._pool = GpuPool(kafka, self._catalogue, folder / "store")
         self._plan = folder / "plan.json"
         self._members: dict[str, Child] = {}
-        self._environment = self._make_environment(models)
+        self._environment = self._make_environment(models, watchdog_seconds)
 
     async def run(self, configs: Sequence[GenerationConfig]) -> Evidence:
         """Never raises for what a consumer does: what is missing at the end is missing in the evidence."""
@@ -77,7 +85,7 @@ class Trial:
                 member.destroy()
         return await self._evidence(items, statuses, time.monotonic() - started)
 
-    def _make_environment(self, models: Path) -> Mapping[str, str]:
+    def _make_environment(self, models: Path, watchdog_seconds: float) -> Mapping[str, str]:
         restarts = RESTARTS_MAX if self._case.exit_status is not None else 20
         return {
             **os.environ,
@@ -96,7 +104,7 @@ class Trial:
             "KILN_GPU_IDLE_SECONDS": "0.2",
             "KILN_GPU_MARK_SECONDS_MIN": "1",
             "KILN_GPU_RESTARTS_PER_HOUR_MAX": str(restarts),
-            "KILN_GPU_ENGINE_WATCHDOG_SECONDS_MIN": str(WATCHDOG_SECONDS),
+            "KILN_GPU_ENGINE_WATCHDOG_SECONDS_MIN": str(watchdog_seconds),
             "PYTHONUNBUFFERED": "1",
         }
 
