@@ -81,7 +81,10 @@ async def test_work_piles_up_and_is_degraded_and_then_refused(
             ("accepted", None, SECONDS / 2): degraded,
             ("rejected", "overloaded", 0.0): 100 - as_they_are - degraded,
         }
-        assert gauge(service, "degraded_total", config="sketch@1") == degraded
+        await eventually(
+            lambda: gauge(service, "degraded_total", config="sketch@1") == degraded,
+            what="the count, which comes after the emission",
+        )
         refused = [each for each in await pool.results() if each.status == "rejected"]
         assert len(refused) == 100 - as_they_are - degraded
         assert all(each.retry_after_seconds >= 1 for each in refused)
