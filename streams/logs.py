@@ -6,21 +6,34 @@ Every line is masked, its traceback included, and so is what an uncaught error l
 import logging
 import sys
 import threading
+from copy import copy
 from types import TracebackType
+from typing import TypeAlias
 
 from streams.masking import masked
 
 _OURS = ("admission", "gpu_consumer", "streams")
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
+_ExcInfo: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+
 log = logging.getLogger(__name__)
 
 
 class MaskingFormatter(logging.Formatter):
-    """A line as it would be written, without secrets and personal data."""
+    """A line as it would be written, without secrets and personal data. Its time, level and logger stay as they are."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return masked(super().format(record))
+        safe = copy(record)
+        safe.msg, safe.args = masked(record.getMessage()), None
+        safe.exc_text = None  # another handler's, which may not be masked
+        return super().format(safe)
+
+    def formatException(self, ei: _ExcInfo) -> str:  # noqa: N802 - logging's own name
+        return masked(super().formatException(ei))
+
+    def formatStack(self, stack_info: str) -> str:  # noqa: N802
+        return masked(super().formatStack(stack_info))
 
 
 def log_to_stderr(*, verbose: bool) -> None:

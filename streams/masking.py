@@ -12,8 +12,8 @@ from typing import Final
 _LINE_MAX: Final = 64 << 10  # characters; beyond it a line is cut, since no line of ours has so many
 
 _KEY_WORDS: Final = (
-    r"password|passwd|passphrase|pwd|secret|token(?!s)|credential|authorization|signature|cookie|"
-    r"(?:api|access|private|account|signing|session)[_-]?key"
+    r"(?:password|passwd|passphrase|pwd|secret|token|credentials?|authorization|signature|cookie|"
+    r"(?:api|access|private|account|signing|session|secret)[_-]?key)(?![A-Za-z])"
 )
 _PRIVATE_KEY: Final = re.compile(
     r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,30}PRIVATE KEY-----|\Z)", re.DOTALL

@@ -137,7 +137,7 @@ async def test_no_prompt_is_in_a_log_at_info_nor_in_a_rejection(
     engine = EngineProcess(EngineSettings(models_directory=models, threads=1), [config])
     try:
         async with (
-            running(kafka, world, "plain"),
+            running(kafka, world, "faust"),
             pool.consumer_over(engine, await engine.start()),
         ):
             results = await pool.wait_for_results(9)

@@ -19,6 +19,22 @@ def test_a_line_is_masked() -> None:
     assert line.endswith("INFO streams.x: password=[secret] of [e-mail]\n")
 
 
+def test_what_another_handler_wrote_of_an_error_is_not_written_again() -> None:
+    hidden = "what = 'password=' + 'hunter2'\n"
+    text = written(
+        hidden + "from logging import Formatter, LogRecord\n"
+        "try: raise ValueError(what)\n"
+        "except ValueError as error:\n"
+        "    record = LogRecord('signature', 40, '', 1, 'no %s', ('key',), (ValueError, error, error.__traceback__))\n"
+        "Formatter().format(record)\n"
+        "assert 'hunter2' in record.exc_text\n"
+        "logging.getLogger().handle(record)"
+    )
+    assert "ERROR signature: no key\n" in text
+    assert "ValueError: password=[secret]" in text
+    assert "=hunter2" not in text
+
+
 def test_a_traceback_is_masked() -> None:
     text = written(
         "try: raise ValueError('password=hunter2')\n"

@@ -57,6 +57,7 @@ def test_secrets_and_personal_data_are_masked(line: str, written: str) -> None:
         "prompt has 76 tokens, and the model reads 75",
         "KILN_ADMISSION_PROMPT_TOKENS=refuse",
         "token=None, password: null",
+        "tokenizers: 3 tokens: 77, passwords: none, secretly: yes",
         "4111 1111 1111 1112 is no card, GB29NWBK60161331926818 is no account",
         "the card GPU-7d3a7b0c-1c1e-41e8-a1fc-5f9a7e0d1a2b reports Xid 79",
         "a kiln @ night, Python 3.11.9, aiokafka 0.14.0",

@@ -8,7 +8,7 @@ import pytest
 from admission.decide import decide
 from admission.policy import Policy, PolicyAnswer, PolicyText
 from admission.verdict import Verdict
-from tests.unit.admission.scene import NOW_MS, accepted, arrival, fresh_state, make_world, rejected, request
+from tests.unit.admission.scene import NOW_MS, Partition, accepted, arrival, fresh_state, make_world, rejected, request
 
 
 @dataclass
@@ -79,7 +79,19 @@ def test_a_policy_may_not_pass_for_one_that_failed() -> None:
 
 
 def test_a_refused_text_costs_nothing() -> None:
-    world = replace(make_world(), policies={"one": Says(PolicyAnswer("gore"))})
-    before = rejected(decide(arrival(request()), fresh_state(), world, NOW_MS))
-    assert before.code == "policy_violation"
-    assert accepted(decide(arrival(request()), fresh_state(), make_world(), NOW_MS))
+    says = Says(PolicyAnswer("gore"))
+    partition = Partition(replace(make_world(), policies={"one": says}))
+    for number in range(20):
+        assert rejected(partition.send(request(f"r{number}"))).code == "policy_violation"
+    says.answer = None
+    for number in range(5):
+        accepted(partition.send(request(f"kind-{number}")))
+    assert rejected(partition.send(request("one more"))).code == "rate_limited", "the burst was whole until then"
+
+
+def test_what_another_stage_refuses_is_not_judged() -> None:
+    """A policy may be dear, and a flood of what is refused anyway must not reach it."""
+    says = Says()
+    for wrong in ({"prompt": "a" * 3000}, {"tenant": "nobody-11"}, {"config": {"name": "oil"}}, {"seed": -1}):
+        rejected(decided({"one": says}, **wrong))
+    assert not says.asked
