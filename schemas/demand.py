@@ -22,7 +22,8 @@ class Demand(BaseModel):
         description="Pool to lane to GPU-seconds accepted and not finished, by their price."
     )
     rates: dict[str, dict[str, Seconds]] = Field(
-        description="Pool to `model key/config hash` to GPU-seconds accepted a second, over the last minutes."
+        description="Pool to `model key/config hash` to GPU-seconds accepted a second, over the last minutes. Beyond "
+        "the highest ones a sum a model, under its key twice."
     )
     at: AwareDatetime
 

@@ -53,8 +53,8 @@ class RateMeter:
         mean.at = now
 
     def rates(self, now: float, units_max: int) -> dict[str, dict[str, float]]:
-        """The `units_max` highest, each; of the others one sum a model, under its key and a slash. Forgets what is
-        almost nothing."""
+        """The `units_max` highest, each; of the others one sum a model, under its key twice. Forgets what is almost
+        nothing."""
         weight = self._mean_seconds * (1 - self._left(max(now - self._began, _ELAPSED_MIN * self._mean_seconds)))
         found = {}
         for key, mean in list(self._means.items()):
@@ -65,7 +65,7 @@ class RateMeter:
                 found[key] = rate
         told: dict[str, dict[str, float]] = {}
         for number, (pool, unit) in enumerate(sorted(found, key=lambda key: (-found[key], key))):
-            name = unit if number < units_max else unit.partition("/")[0] + "/"
+            name = unit if number < units_max else "/".join(2 * [unit.partition("/")[0]])  # no hash is a model's key
             of_pool = told.setdefault(pool, {})
             of_pool[name] = of_pool.get(name, 0.0) + found[pool, unit]
         return {pool: {unit: rounded(rate) for unit, rate in rates.items()} for pool, rates in told.items()}
