@@ -25,8 +25,8 @@ class PromptClient:
     """Publishes requests keyed by tenant and reads results, committed ones only, from the moment it was opened.
 
     `signing` is the key by which each is proven to be its tenant's; `own_topics`: each tenant has a requests topic of
-    its own, and only that is written. An async context manager; its methods raise aiokafka's KafkaError where the
-    cluster cannot be reached.
+    its own, and only that is written; `results` False: none are read, for who may only write. An async context manager;
+    its methods raise aiokafka's KafkaError where the cluster cannot be reached or refuses.
     """
 
     def __init__(
@@ -36,26 +36,27 @@ class PromptClient:
         *,
         signing: SigningKey | None = None,
         own_topics: bool = False,
+        results: bool = True,
     ) -> None:
         self._kafka = kafka
         self._catalogue = catalogue
         self._signing = signing
         self._own_topics = own_topics
-        self._producer: AIOKafkaProducer = idempotent_producer(kafka)
-        self._reader: AIOKafkaConsumer = log_consumer(kafka, follow=True)
+        self._written: set[str] = set()
+        self._producer: AIOKafkaProducer | None = None
+        self._reader: AIOKafkaConsumer | None = log_consumer(kafka, follow=True) if results else None
 
     async def __aenter__(self) -> Self:
-        """Raises LogUnavailable where the topics are missing."""
+        """Raises LogUnavailable where there is no topic of results."""
         try:
-            written = () if self._own_topics else (self._catalogue.requests,)
-            await require_topics(self._kafka, [*written, self._catalogue.results])
-            await self._producer.start()
-            await self._reader.start()
-            results = result_partitions(self._catalogue)
-            self._reader.assign(results)
-            await self._reader.seek_to_end(*results)
-            for partition in results:
-                await self._reader.position(partition)  # resolves the seek now: what is published later is read
+            if self._reader is not None:
+                await require_topics(self._kafka, [self._catalogue.results])
+                await self._reader.start()
+                results = result_partitions(self._catalogue)
+                self._reader.assign(results)
+                await self._reader.seek_to_end(*results)
+                for partition in results:
+                    await self._reader.position(partition)  # resolves the seek now: what is published later is read
         except BaseException:
             await self.__aexit__()
             raise
@@ -63,8 +64,9 @@ class PromptClient:
 
     async def __aexit__(self, *_: object) -> None:
         seconds = self._kafka.close_timeout_ms / 1000
-        await stop_client(self._producer, seconds)
-        await stop_client(self._reader, seconds)
+        for client in (self._producer, self._reader):
+            if client is not None:
+                await stop_client(client, seconds)
 
     async def submit(self, requests: Iterable[GenerationRequest]) -> None:
         """Publish the requests; on return the cluster has acknowledged each."""
@@ -77,17 +79,26 @@ class PromptClient:
         await self.publish((each.tenant, encode(each)) for each in asked)
 
     async def publish(self, records: Iterable[tuple[str, bytes]]) -> None:
-        """Publish (tenant, value) records as they are, well-formed or not. Raises LogUnavailable where a tenant has no
-        topic of its own."""
+        """Publish (tenant, value) records as they are, well-formed or not. Raises LogUnavailable where their topic is
+        missing, or this client may not know of it."""
         records = list(records)
         topics = {tenant: self._topic_of(tenant) for tenant, _ in records}
-        if self._own_topics:
-            await require_topics(self._kafka, topics.values())
+        producer = await self._producer_of(set(topics.values()))
         sends = [
-            await self._producer.send(topics[tenant], value, key=tenant.encode(), headers=self._proof(value))
+            await producer.send(topics[tenant], value, key=tenant.encode(), headers=self._proof(value))
             for tenant, value in records
         ]
         await asyncio.gather(*sends)
+
+    async def _producer_of(self, topics: set[str]) -> AIOKafkaProducer:
+        """Made when it is needed: who only reads may not have one."""
+        if not topics <= self._written:
+            await require_topics(self._kafka, sorted(topics))
+            self._written |= topics
+        if self._producer is None:
+            self._producer = idempotent_producer(self._kafka)
+            await self._producer.start()
+        return self._producer
 
     def _topic_of(self, tenant: str) -> str:
         return self._catalogue.tenant_requests(tenant) if self._own_topics else self._catalogue.requests
@@ -100,6 +111,7 @@ class PromptClient:
 
     async def poll(self, timeout_seconds: float = 0.2) -> list[GenerationResult]:
         """The results that arrived since the last call; waits for the first up to `timeout_seconds`."""
+        assert self._reader is not None, "opened without results"
         batches = await self._reader.getmany(timeout_ms=int(timeout_seconds * 1000))
         read = (_read(record.value) for records in batches.values() for record in records)
         return [result for result in read if result is not None]

@@ -66,7 +66,8 @@ async def _cancel(
     wait_seconds: float | None,
 ) -> None:
     kafka, catalogue = deployment()
-    async with PromptClient(kafka, catalogue, signing=signing, own_topics=own_topics) as client:
+    waits = wait_seconds is not None
+    async with PromptClient(kafka, catalogue, signing=signing, own_topics=own_topics, results=waits) as client:
         if operator:
             await _write(kafka, catalogue, names)
         else:

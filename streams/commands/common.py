@@ -34,7 +34,15 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 def deployment(*, with_tenants: bool = False) -> tuple[KafkaSettings, Catalogue]:
     """The cluster and the catalogue of this environment; `with_tenants` reads which of them have topics, too."""
     try:
-        declared = DeploymentSettings()
-        return KafkaSettings.load(), declared.catalogue(declared.load_tenants() if with_tenants else None)
-    except (CatalogueError, StreamError) as error:
+        return KafkaSettings.load(), declared(with_tenants=with_tenants)
+    except StreamError as error:
+        raise CommandError(str(error)) from error
+
+
+def declared(*, with_tenants: bool) -> Catalogue:
+    """The catalogue alone, for what asks no cluster."""
+    settings = DeploymentSettings()
+    try:
+        return settings.catalogue(settings.load_tenants() if with_tenants else None)
+    except CatalogueError as error:
         raise CommandError(str(error)) from error

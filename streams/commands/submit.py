@@ -111,7 +111,7 @@ async def _submit(
     kafka, catalogue = deployment()
     console = Console()
     results: list[GenerationResult] = []
-    async with PromptClient(kafka, catalogue, signing=signing, own_topics=own_topics) as client:
+    async with PromptClient(kafka, catalogue, signing=signing, own_topics=own_topics, results=wait) as client:
         await client.submit(requests)
         if not wait:
             for request in requests:
