@@ -25,7 +25,7 @@ class ListSettings(BaseSettings):
         default=True, description="Judge negative prompts, too: what is left out of a picture changes it as well."
     )
     terms_max: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
-        default=100_000, description="Terms of the file; a term takes some 300 bytes of memory."
+        default=100_000, description="Terms of the file; each word of one takes some 300 bytes of memory."
     )
     words_max: Annotated[int, Field(ge=1, le=64)] = Field(default=8, description="Words of one term.")
     bytes_max: Annotated[int, Field(ge=1, le=1 << 30)] = Field(default=16 << 20, description="Of the file.")
