@@ -79,9 +79,7 @@ async def test_watch_shows_results_as_they_come(kiln: Kiln, kafka: KafkaSettings
 
 async def test_without_topics_a_command_says_what_to_run(kiln: Kiln, kafka: KafkaSettings, prefix: str) -> None:
     """The clients would wait for them for ever."""
-    for arguments in (("submit", "a kiln"), ("watch",)):
+    for topic, arguments in (("requests", ("submit", "a kiln")), ("results", ("watch",)), ("results", ("results",))):
         done = await kiln(*arguments)
-        assert (done.code, done.err) == (1, f"kiln: the topic {prefix}.requests is missing; run `kiln topics create`\n")
-    done = await kiln("results")
-    assert (done.code, done.err) == (1, f"kiln: the topic {prefix}.results is missing; run `kiln topics create`\n")
+        assert (done.code, done.err) == (1, f"kiln: the topic {prefix}.{topic} is missing; run `kiln topics create`\n")
     assert (await kiln("lag", "--json")).code == 0
