@@ -1,10 +1,11 @@
 """The command line. Each sub-command registers itself by the entry point group `promptkiln.commands`.
 
-`configs.compare` is one of the group `configs`, which another package may have registered.
+`configs.compare` is one of the group `configs`, which another package may have registered. A command that cannot be
+loaded says so where it is called; the others need nothing of it.
 """
 
 import sys
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 
 import typer
 from rich.console import Console
@@ -27,13 +28,29 @@ def build() -> typer.Typer:
     groups: dict[str, typer.Typer] = {"": app}
     for entry in sorted(entry_points(group=GROUP), key=lambda each: each.name):
         group, _, name = entry.name.rpartition(".")
-        loaded = entry.load()
+        try:
+            loaded = entry.load()
+        except (ImportError, AttributeError) as error:
+            _say_broken(groups[group], name, entry, error)
+            groups[entry.name] = typer.Typer()  # for those below it, which nobody reaches
+            continue
         if isinstance(loaded, typer.Typer):
             groups[entry.name] = loaded
             groups[group].add_typer(loaded, name=name)
         else:
             groups[group].command(name=name)(loaded)
     return app
+
+
+def _say_broken(group: typer.Typer, name: str, entry: EntryPoint, error: Exception) -> None:
+    sentence = (
+        f"{entry.name} is installed as {entry.value}, which cannot be loaded ({error}); install that package again"
+    )
+    anything = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+    @group.command(name=name, help=f"Broken: {sentence}.", add_help_option=False, context_settings=anything)
+    def broken() -> None:
+        raise CommandError(sentence) from error
 
 
 def main() -> None:
