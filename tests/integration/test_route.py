@@ -13,7 +13,7 @@ from schemas.control import Placement, Share, control_key
 from schemas.lock import write_lock
 from schemas.topics import Catalogue
 from streams.cluster import Cluster
-from streams.control_log import say
+from streams.control_log import read_control, say
 from streams.kafka.settings import KafkaSettings
 from tests.admission import eventually
 from tests.integration.gpu_pool import GpuPool
@@ -65,9 +65,16 @@ async def test_the_command_says_where_a_request_would_go_and_who_has_that(
             return next((each.id for each in members if each.has(topic, place)), None)
 
         has = await eventually(owner, what="an owner of the place")
-        found = await kiln("route", "a kiln", "--config", "sketch", "--json")
-    assert found.code == 0, found
+        found, shown = await asyncio.gather(
+            kiln("route", "a kiln", "--config", "sketch", "--json"), kiln("placement", POOL, "--json")
+        )
+    assert (found.code, shown.code) == (0, 0), (found, shown)
+    assert json.loads(shown.out)["places"][place]["configs"] == {"sketch@1": 1.0}
     said = json.loads(found.out)
     assert (said["topic"], said["partition"], said["found_by"]) == (topic, place, "the configuration's place")
     assert (said["placement"]["term"], said["placement"]["config"]) == (7, {str(place): 1.0})
     assert (said["consumer"]["id"], said["consumers"]) == (has, 1)
+
+    taken_back = await kiln("placement", POOL, "--undo")
+    assert taken_back.code == 0, taken_back
+    assert not (await read_control(kafka, catalogue, {})).placements

@@ -36,7 +36,8 @@ def kiln(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tm
 COMMANDS = [
     ("submit", "a kiln"), ("quote", "a kiln"), ("route", "a kiln"), ("results",), ("watch",), ("lag",),
     ("cancel", "me/first"), ("cancel", "me/first", "--operator"), ("pause", "pool", "default"),
-    ("resume", "tenant", "me"), ("drop", "tenant", "me", "--yes"), ("controls",),
+    ("resume", "tenant", "me"), ("drop", "tenant", "me", "--yes"), ("controls",), ("placement",),
+    ("placement", "--undo"),
 ]  # fmt: skip
 
 
