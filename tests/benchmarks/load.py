@@ -94,6 +94,7 @@ class Watcher:
         )
         self._consumer.assign([TopicPartition(topic, partition, 0) for topic, partition in partitions])
         self._seen: list[tuple[float, bytes]] = []
+        self._forgotten = 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="watcher", daemon=True)
         self._thread.start()
@@ -101,23 +102,29 @@ class Watcher:
     def wait(self, count: int, seconds: float) -> float:
         """Block until `count` records have come in all. Returns when the last of them came. Raises TimeoutError."""
         deadline = time.monotonic() + seconds
-        while len(self._seen) < count:
+        while self.count < count:
             if time.monotonic() > deadline:
-                raise TimeoutError(f"{len(self._seen)} of {count} records came within {seconds:.0f} s")
+                raise TimeoutError(f"{self.count} of {count} records came within {seconds:.0f} s")
             time.sleep(0.01)
-        return self._seen[count - 1][0]
+        return self._seen[count - 1 - self._forgotten][0]
 
     @property
     def count(self) -> int:
-        return len(self._seen)
+        return self._forgotten + len(self._seen)
+
+    def forget(self) -> None:
+        """Keep the number of what came so far and nothing else: a reader of millions would fill the memory."""
+        number = len(self._seen)
+        del self._seen[:number]
+        self._forgotten += number
 
     def moments(self) -> list[float]:
-        """When each record came, monotonic."""
+        """When each record came that is not forgotten, monotonic."""
         return [moment for moment, _ in self._seen]
 
     def by_request(self, start: int = 0) -> dict[str, tuple[float, dict[str, Any]]]:
         """When the record of each request came, and its body, from the `start`-th record on."""
-        bodies = [(moment, json.loads(value)) for moment, value in self._seen[start:]]
+        bodies = [(moment, json.loads(value)) for moment, value in self._seen[max(0, start - self._forgotten) :]]
         return {body["request_id"]: (moment, body) for moment, body in bodies}
 
     def close(self) -> None:

@@ -40,19 +40,21 @@ def kill_and_take_over(
     owner: Child, heir: Child, publisher: Publisher, watcher: Watcher, deadline: Deadline
 ) -> tuple[float, float]:
     """Seconds from SIGKILL of the owner, at which moment the heir is started, to the first decision seen and to one of
-    every partition. Raises TimeoutError after a minute."""
+    every partition. Raises TooLate after a minute."""
     before = watcher.count
     owner.signal(signal.SIGKILL)
     killed = time.monotonic()
     heir.start()
-    ids = [publisher.publish() for _ in TENANTS]  # on all partitions
+    ids = {publisher.publish() for _ in TENANTS}  # on all partitions
     publisher.flush()
-    watcher.wait(before + len(ids), min(_BOUND_SECONDS, deadline.left))
-    # What the dead one had decided and not produced, if anything, comes first and is not asked for.
+
+    def decided() -> bool:
+        assert heir.running, f"{heir.name} ended with {heir.exit_status}; see {heir.log}"
+        # What the dead one had decided and not produced may come before.
+        return watcher.count >= before + len(ids) and watcher.by_request(before).keys() >= ids
+
+    deadline.wait_for(decided, "a decision on every partition after the takeover", seconds=_BOUND_SECONDS)
     came = watcher.by_request(before)
-    while not came.keys() >= set(ids):
-        watcher.wait(watcher.count + 1, min(_BOUND_SECONDS, deadline.left))
-        came = watcher.by_request(before)
     moments = [came[each][0] for each in ids]
     return min(moments) - killed, max(moments) - killed
 
