@@ -12,7 +12,7 @@ from admission.stages.route import preferred
 from admission.wait import Wait
 from schemas.catalogue import ConfigCatalogue
 from schemas.config_file import ConfigFile
-from schemas.control import Placement
+from schemas.control import Pause, Placement, Subject
 from schemas.request import GenerationRequest
 from schemas.tenants import Quota, Tenants
 from streams.destination import Destination, destination_of
@@ -151,6 +151,10 @@ def test_a_request_that_would_be_refused_has_what_was_come_to() -> None:
     assert (poor.enters, poor.code) == (False, "rate_limited")
     assert (poor.partition, poor.lane and poor.lane.taken) == (preferred(SKETCH.config_hash, 8), "standard")
     assert lines(poor)["verdict"].startswith("it would be refused, rate_limited: tenant 'alice'")
+    where.world = replace(where.world, paused={Subject("pool", "default"): Pause()})
+    paused = routed(where)
+    assert (paused.code, paused.lane, paused.topic) == ("paused", None, None), "its lane was not asked yet"
+    assert lines(paused)["partition"] == f"{preferred(SKETCH.config_hash, 8)}: the configuration's hash"
     unknown = routed(where, config={"name": "none"})
     assert lines(unknown).keys() == {"verdict"}
     assert unknown.json() == {
