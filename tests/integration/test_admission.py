@@ -1,6 +1,7 @@
 """Admission as a whole, over a real broker: what its readers, its neighbours and its operators see."""
 
 import asyncio
+import shlex
 import signal
 import subprocess
 import sys
@@ -54,10 +55,14 @@ def send(kafka: KafkaSettings, catalogue: Catalogue, *ids: str, **fields: Any) -
     produce(kafka, catalogue.requests, records, partitioner="murmur2_random", **{"linger.ms": 1000})
 
 
-async def decisions(kafka: KafkaSettings, catalogue: Catalogue, number: int) -> list[dict[str, Any]]:
-    """Wait for so many."""
+async def decisions(
+    kafka: KafkaSettings, catalogue: Catalogue, number: int, *, of: "subprocess.Popen[str] | None" = None
+) -> list[dict[str, Any]]:
+    """Wait for so many, and not for those `of` a process that has ended."""
 
     async def enough() -> list[Seen]:
+        if of is not None:
+            assert of.poll() is None, f"it ended with {of.returncode}"
         seen = await asyncio.to_thread(committed, kafka, catalogue.decisions, catalogue.requests_partitions)
         return seen if len(seen) >= number else []
 
@@ -296,6 +301,10 @@ def kiln(*arguments: str, environment: dict[str, str]) -> Iterator["subprocess.P
     child = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         yield child
+    except Exception as error:
+        child.kill()
+        error.add_note(f"{shlex.join(arguments)} said: {child.communicate()[1]}")
+        raise
     finally:
         child.kill()
         child.wait()
@@ -316,7 +325,7 @@ async def test_kiln_admission_run_decides_and_stops_on_sigterm(
     chosen = environment | {"KILN_ADMISSION_SERVICE_INTAKE": intake}
     with kiln("admission", "run", environment=chosen) as child:
         send(kafka, catalogue, "r1")
-        (decision,) = await decisions(kafka, catalogue, 1)
+        (decision,) = await decisions(kafka, catalogue, 1, of=child)
         assert decision["verdict"] == "accepted", decision
         await drained(kafka, catalogue)
         child.send_signal(signal.SIGTERM)
@@ -331,7 +340,7 @@ async def test_a_log_that_lost_what_is_needed_stops_with_its_own_status(
     # case FST-20
     send(kafka, catalogue, "r1", "r2")
     with kiln("admission", "run", environment=environment) as child:
-        await decisions(kafka, catalogue, 2)
+        await decisions(kafka, catalogue, 2, of=child)
         await drained(kafka, catalogue)
         child.send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(child.wait, 180) == 0
@@ -346,7 +355,7 @@ async def test_a_log_that_lost_what_is_needed_stops_with_its_own_status(
         assert "the decisions log was truncated; bring it back, or accept the loss" in " ".join(errors.split())
     send(kafka, catalogue, "r3")
     with kiln("admission", "run", "--accept-loss", environment=environment) as child:
-        got = await decisions(kafka, catalogue, 1)
+        got = await decisions(kafka, catalogue, 1, of=child)
         assert [each["request_id"] for each in got] == ["r3"]
         await drained(kafka, catalogue)
 
