@@ -36,11 +36,11 @@ HOME = partition_of(TENANT.encode(), 2)
 
 @pytest.fixture
 def environment(kafka_env: dict[str, str], prefix: str, tmp_path: Path) -> dict[str, str]:
-    """A deployment in files whose tenants may do what they like."""
+    """A deployment in files whose tenants may do what they like, however much waits."""
     pools, tenants = tmp_path / "pools.yaml", tmp_path / "tenants.yaml"
     pools.write_text(
         "pools: {default: {gpu_product: CPU, vram_bytes: 8589934592, price_usd_per_hour: 0,"
-        " replicas_max: 2, partitions: 4}}"
+        " replicas_max: 2, partitions: 4, refuse_wait_seconds: 1000000}}"
     )
     tenants.write_text("default: {per_second: 10000, burst: 1000000}")
     return kafka_env | {
