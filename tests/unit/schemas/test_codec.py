@@ -4,7 +4,7 @@ import time
 import pytest
 from pydantic import BaseModel
 
-from schemas.codec import canonical, decode_object, encode, sha256_hex
+from schemas.codec import canonical, decode_object, encode, sha256_hex, write
 from schemas.errors import Undecodable
 
 DEEP = 100_000
@@ -106,10 +106,18 @@ def test_an_event_reads_back_whatever_its_texts_are(text: str) -> None:
     assert decode_object(encode(_Event(b=0.1, a=text))) == {"b": 0.1, "a": text}
 
 
+@pytest.mark.parametrize("text", ["Infinity", "NaN", '"-Infinity"', "", "\u2028\x7f\\", "é\U0001f525", "\0"])
+def test_a_value_reads_back_whatever_its_texts_are(text: str) -> None:
+    value = {"b": [0.1, -0.0, 1e22, 1e-7, 2**53, True, None], text: {"a": text}}
+    assert decode_object(write(value).encode()) == value
+
+
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
 def test_an_event_never_says_nan(number: float) -> None:
     with pytest.raises(ValueError, match="JSON compliant"):
         encode(_Event(b=number))
+    with pytest.raises(ValueError, match="JSON compliant"):
+        write({"a": [number]})
     with pytest.raises(ValueError, match="JSON compliant"):
         canonical(number)
 
