@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from schemas.control import Placement, Share
 
+_LEAST = 1e-9  # GPU-seconds a second, a picture of a second in thirty years: sums of less are rounding
 _NOTHING = 1e-9  # of the mean: below it an amount is rounding
 _SLIVER = 0.01  # of the mean: nothing is split for less
 
@@ -42,7 +43,7 @@ def place(
     Without a previous one, or with one for another number of partitions, everything is laid out anew. What is not in
     `loads` leaves the table.
     """
-    loads = {unit: load for unit, load in loads.items() if load > 0}
+    loads = {unit: load for unit, load in loads.items() if load > _LEAST}
     if not loads:
         return Placement(term=term, partitions=partitions, models={})
     if previous is None or previous.partitions != partitions or not previous.configs:
@@ -143,7 +144,7 @@ def _kept(loads: Mapping[Unit, float], partitions: int, previous: Placement) -> 
             continue
         weights = sum(share.weight for share in shares)
         for share in shares:
-            table.put(unit, share.partition, load * share.weight / weights)
+            table.put(unit, share.partition, load * (share.weight / weights))
     for unit in sorted(new, key=lambda unit: (-loads[unit], unit)):
         known = [number for number in range(partitions) if unit.model in table.models[number]]
         target = min(known or range(partitions), key=lambda number: (table.totals[number], number))

@@ -5,15 +5,17 @@ LogAppendTime. A reader passes over what it cannot read, and says so: it is of a
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from schemas.canary import Weights
 from schemas.codec import decode_object
 from schemas.config_file import ConfigFile
 from schemas.errors import Undecodable
 from schemas.tenants import Quota
+
+WEIGHT_MAX = 1e6
 
 SubjectKind = Literal["tenant", "config", "pool"]
 
@@ -74,7 +76,7 @@ class Share(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     partition: Annotated[int, Field(ge=0)]
-    weight: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    weight: Annotated[float, Field(gt=0, le=WEIGHT_MAX, allow_inf_nan=False)]
 
 
 class Placement(_Said):
@@ -86,6 +88,14 @@ class Placement(_Said):
     configs: dict[str, tuple[Share, ...]] = Field(
         default_factory=dict, description="Config hash to its partitions: several only where it is hotter than one."
     )
+
+    @model_validator(mode="after")
+    def _shares_are_in_the_pool(self) -> Self:
+        for shares in (*self.models.values(), *self.configs.values()):
+            for share in shares:
+                if share.partition >= self.partitions:
+                    raise ValueError(f"a share in partition {share.partition} of {self.partitions}; count from 0")
+        return self
 
 
 Control: TypeAlias = Pause | Drop | Channel | Retire | PublishConfig | SetQuota | Placement

@@ -8,7 +8,8 @@ from schemas.codec import decode_object
 from schemas.errors import Undecodable
 
 DEMAND_PREFIX = b"demand/"
-Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+RATE_MAX = 1e18  # no deployment has so much, and the sum of all partitions is still far from infinite
+Seconds = Annotated[float, Field(ge=0, le=RATE_MAX, allow_inf_nan=False)]
 
 
 class Demand(BaseModel):

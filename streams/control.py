@@ -24,6 +24,7 @@ from schemas.tenants import Quota
 from streams.kafka.log import Record
 
 _KEY_SHOWN = 80
+_DIGITS_MAX = 18  # of a version
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class Controls:
                 return (self.paused if what == "pause" else self.dropped), Subject(kind, name)  # type: ignore[arg-type]
             case ["channel", config, channel]:
                 return self.channels, (config, channel)
-            case ["retire", config, version] if version.isdecimal():
+            case ["retire", config, version] if "@" not in config and _is_version(version):
                 return self.retired, f"{config}@{int(version)}"
             case ["config", name]:
                 return self.configs, name
@@ -129,6 +130,10 @@ class Controls:
                 )
         self._hashes |= hashes
         return file
+
+
+def _is_version(text: str) -> bool:
+    return text.isdecimal() and len(text) <= _DIGITS_MAX
 
 
 class _Refused(Exception):

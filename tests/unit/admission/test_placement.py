@@ -1,9 +1,11 @@
+import itertools
 from collections import defaultdict
 
 import pytest
 
 from admission.placement import Bounds, Unit, place
-from schemas.control import Placement
+from schemas.control import WEIGHT_MAX, Placement, Share
+from schemas.demand import RATE_MAX
 
 
 def zipf(models: int, configs: int) -> dict[Unit, float]:
@@ -97,3 +99,22 @@ def test_another_number_of_partitions_lays_everything_out_anew() -> None:
     for unit in loads:
         of_models[unit.model] |= {share.partition for share in grown.configs[unit.config_hash]}
     assert all({share.partition for share in grown.models[model]} == at for model, at in of_models.items())
+
+
+@pytest.mark.parametrize("previous", [None, {"a": (0,), "b": (0,)}])
+def test_rates_from_the_ends_of_what_may_be_told_make_a_table(previous: dict[str, tuple[int, ...]] | None) -> None:
+    """A table is made in the lease of requests[0], which an error would end."""
+    smallest, largest = 5e-324, RATE_MAX
+    known = None
+    if previous is not None:
+        weights = (smallest, WEIGHT_MAX)
+        configs = {
+            name: tuple(Share(partition=number, weight=weight) for number in numbers for weight in weights)
+            for name, numbers in previous.items()
+        }
+        known = Placement(term=1, partitions=4, models={}, configs=configs)
+    for rates in itertools.product((smallest, 1e-6, 1.0, largest), repeat=3):
+        loads = {Unit("m", name): rate for name, rate in zip("abc", rates, strict=True)}
+        table = place(loads, 4, known, Bounds(), term=2)
+        assert table.configs.keys() <= {"a", "b", "c"}
+        assert all(share.weight <= 1 for shares in table.configs.values() for share in shares)

@@ -29,6 +29,16 @@ def test_what_was_said_is_read_again(key: bytes, said: Pause) -> None:
         (None, b"{}", "is no subject"),
         (b"\xff/a", b"{}", "is no subject"),
         (b"placement/a", b'{"term": -1, "models": {}}', "term"),
+        (
+            b"placement/a",
+            b'{"term": 1, "partitions": 2, "models": {"m": [{"partition": 9, "weight": 1}]}}',
+            "a share in partition 9 of 2",
+        ),
+        (
+            b"placement/a",
+            b'{"term": 1, "partitions": 2, "models": {"m": [{"partition": 1, "weight": 1e308}]}}',
+            "weight",
+        ),
         (b"pause/pool/a", b'{"schema_version": 2}', "schema_version"),
         (b"pause/pool/a", b"nothing", "JSON"),
     ],

@@ -112,6 +112,14 @@ def test_the_highest_term_of_a_placement_wins() -> None:
         (b"pause/planet/mars", b"{}", "no subject of this release"),
         (b"pause/pool/default/now", b"{}", "no subject of this release"),
         (b"retire/sketch/newest", b"{}", "no subject of this release"),
+        (b"retire/sketch/" + b"1" * 5000, b"{}", "no subject of this release"),  # more digits than Python reads
+        (b"retire/sketch/" + b"1" * 5000, None, "no subject of this release"),
+        (b"retire/sketch@1/1", b"{}", "no subject of this release"),  # a label is of a name and one version
+        (
+            b"placement/default",
+            b'{"term": 1, "partitions": 4, "models": {}, "configs": {"a": [{"partition": 4, "weight": 1}]}}',
+            "partition 4 of 4",
+        ),
         (b"pause/pool/default", b'{"schema_version": 2}', "schema_version"),
         (b"pause/pool/default", b"nothing", "no[tn]"),
         (b"channel/sketch/stable", b'{"versions": {}}', "versions"),

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from admission.wait import Wait
-from schemas.demand import Demand
+from schemas.demand import Demand, decode_demand
+from schemas.errors import Undecodable
 from streams.demand import RateMeter, Teller, alike, unit_of, waits_of
 from tests.unit.admission.scene import HOME, Partition, config_file, request
 
@@ -112,6 +113,17 @@ def test_a_change_of_a_few_hundredths_is_not_worth_telling(
     was: dict[str, dict[str, float]], now: dict[str, dict[str, float]], same: bool
 ) -> None:
     assert alike(was, now) is same
+
+
+@pytest.mark.parametrize("figure", ["1e308", "-1", "NaN", "1e400", "null", '"many"'])
+def test_a_figure_that_nobody_could_have_counted_is_not_read(figure: str) -> None:
+    """Two of 1e308 are infinite, and an infinite wait is no figure of a result."""
+    for told in (
+        f'"waiting": {{"a": {{"bulk": {figure}}}}}, "rates": {{}}',
+        f'"waiting": {{}}, "rates": {{"a": {{"m/x": {figure}}}}}',
+    ):
+        with pytest.raises(Undecodable):
+            decode_demand(f'{{"partition": 0, {told}, "at": "2030-01-01T00:00:00Z"}}'.encode())
 
 
 def test_what_all_told_is_added_up_by_pool() -> None:
