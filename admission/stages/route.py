@@ -18,7 +18,7 @@ from schemas.config import GenerationConfig
 from schemas.control import Placement, Share
 from schemas.decision import Route
 
-_UNIT = float(1 << 64)
+_BITS = 52  # a half more than so many is still exact, and so never 1 once divided
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def _drawn(shares: Sequence[Share], name: bytes) -> int:
 
     def score(share: Share) -> float:
         digest = blake2b(name + b"/%d" % share.partition, digest_size=8).digest()
-        uniform = (int.from_bytes(digest, "big") + 0.5) / _UNIT
+        uniform = ((int.from_bytes(digest, "big") >> (64 - _BITS)) + 0.5) / (1 << _BITS)
         return -share.weight / math.log(uniform)
 
     return max(shares, key=score).partition

@@ -1,5 +1,6 @@
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -73,6 +74,14 @@ def test_a_new_configuration_of_a_placed_model_joins_its_model() -> None:
 @pytest.mark.parametrize("placed", [None, table(), table(partitions=16, configs={config().config_hash: shares(p12=1)})])
 def test_without_a_word_of_it_or_with_one_for_more_partitions_its_hash_decides(placed: Placement | None) -> None:
     assert way_of(config(), b"alice/r1", 8, placed).partition == preferred(config().config_hash, 8)
+
+
+def test_a_hash_of_nothing_but_ones_is_drawn_as_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its share of all hashes rounds to 1, of which the logarithm is 0; a sender may choose its names by their hash."""
+    ones = SimpleNamespace(digest=lambda: b"\xff" * 8)
+    monkeypatch.setattr("admission.stages.route.blake2b", lambda data, digest_size: ones)
+    placed = table(configs={config().config_hash: shares(p3=0.5, p4=0.5)})
+    assert way_of(config(), b"alice/r1", 8, placed).partition in {3, 4}
 
 
 def test_a_decision_keeps_the_partition_that_the_table_named() -> None:
