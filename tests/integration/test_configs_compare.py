@@ -1,4 +1,4 @@
-"""`kiln configs compare` with real engines on the tiny model."""
+"""`kiln configs compare` with a real engine on the tiny model."""
 
 import asyncio
 from pathlib import Path
@@ -8,6 +8,8 @@ import yaml
 from PIL import Image
 
 from gpu_consumer.commands.compare import compare
+from gpu_consumer.engine.process import EngineProcess
+from gpu_consumer.engine.protocol import Ready
 from schemas.config import GenerationConfig
 
 
@@ -27,7 +29,24 @@ def deployment(models: Path, config: GenerationConfig, tmp_path: Path, monkeypat
     monkeypatch.setenv("KILN_GPU_DEVICE", "cpu")
 
 
-@pytest.mark.usefixtures("deployment")
+@pytest.fixture
+def running(engine: tuple[EngineProcess, Ready], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both versions are drawn in the engine that runs for many tests; unit tests show that each starts its own."""
+    process, ready = engine
+
+    class Lent:
+        alive = True
+        submit, events = process.submit, process.events
+
+        async def start(self) -> Ready:
+            return ready
+
+        async def stop(self) -> None: ...
+
+    monkeypatch.setattr("gpu_consumer.verify.draw.EngineProcess", lambda *_: Lent())
+
+
+@pytest.mark.usefixtures("deployment", "running")
 async def test_a_canary_is_laid_beside_the_stable_version(
     config: GenerationConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -122,7 +122,7 @@ async def test_a_pause_and_its_end_are_heard_without_a_restart(pool: GpuPool, ki
             return -1 if now is None else len(now.paused)
 
         await eventually(lambda: paused() == 0, what="admission is there")
-        done = await kiln("pause", "pool", "a", "--for", "1h", "--reason", "a new driver")
+        done = await kiln.here("pause", "pool", "a", "--for", "1h", "--reason", "a new driver")
         assert done.code == 0, done
         assert "pool 'a' is paused until 2" in done.out
         await eventually(lambda: paused() == 1 and consumer.consumer._stops.paused, what="both have heard it")
@@ -132,12 +132,12 @@ async def test_a_pause_and_its_end_are_heard_without_a_restart(pool: GpuPool, ki
         assert 3000 < result.retry_after_seconds <= 3600
         assert result.message.endswith("Reason: a new driver")
 
-        shown = await kiln("controls", "--json")
+        shown = await kiln.here("controls", "--json")
         assert shown.code == 0, shown
         (row,) = json.loads(shown.out)
         assert (row["what"], row["subject"], row["reason"]) == ("pause", "pool/a", "a new driver")
 
-        assert (await kiln("resume", "pool", "a")).code == 0
+        assert (await kiln.here("resume", "pool", "a")).code == 0
         await eventually(lambda: paused() == 0 and not consumer.consumer._stops.paused, what="both have heard it")
         send(kafka, catalogue, request(TENANT, "again", retry_of="refused"))
         assert (await ended(pool, 2))["again"].status == "succeeded"
@@ -150,9 +150,9 @@ async def test_cancel_by_the_command_line_and_what_it_says(pool: GpuPool, kiln: 
     async with running(kafka, small_world(catalogue), "plain"), pool.consumer(engine):
         send(kafka, catalogue, request(TENANT, "a/b"), request(TENANT, "other"))
         await eventually(lambda: sum(map(len, engine.runs)) == 2, what="both run")
-        done = await kiln("cancel", f"{TENANT}/a/b", "--wait")
+        done = await kiln.here("cancel", f"{TENANT}/a/b", "--wait")
         assert (done.code, done.out) == (0, f"{TENANT}/a/b cancelled: cancelled while it ran\n"), done
-        done = await kiln("cancel", f"{TENANT}/other", "--operator", "--wait")
+        done = await kiln.here("cancel", f"{TENANT}/other", "--operator", "--wait")
         assert done.code == 0, done
     written = await asyncio.to_thread(committed, kafka, catalogue.cancels, 1)
     assert [record.json()["by"] for record in written] == ["tenant", "operator"]
