@@ -20,6 +20,8 @@ class Arrival:
     @property
     def headers_bytes(self) -> int:
         """Names and values in UTF-8; a null value counts as empty."""
+        if not self.headers:
+            return 0
         return sum(len(name.encode("utf-8", "replace")) + len(value or b"") for name, value in self.headers)
 
     @property

@@ -61,4 +61,6 @@ def estimate(pool: str, lane: Lane, state: State, world: World) -> Estimate:
 def ahead(backlog: Mapping[str, float], lane: Lane, weights: Mapping[Lane, float]) -> float:
     """GPU-seconds that are done until the last of `lane` has been. At least its own, at most all."""
     own = backlog.get(lane, 0.0)
+    if not own:
+        return 0.0
     return sum(min(backlog.get(other, 0.0), own * weight / weights[lane]) for other, weight in weights.items())

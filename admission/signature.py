@@ -15,6 +15,8 @@ def unproven(arrival: Arrival, tenant: str, world: World, clock_ms: int) -> str 
     """
     allowed = world.tenants.quota_of(tenant)
     must = allowed is not None and allowed.signed
+    if not must and not arrival.headers:
+        return None
     said = [value or b"" for name, value in arrival.headers if name == HEADER_SIGNATURE]
     if not must and not (said and world.secrets.get(tenant)):
         return None

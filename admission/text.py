@@ -92,4 +92,6 @@ def longest_unseen(text: str) -> int:
 
 def visible(text: str) -> bool:
     """Is anything of it to be seen?"""
+    if text.isascii() and text.isprintable():
+        return not text.isspace() and text != ""
     return any(_TABLE[ord(character)].strip() for character in text)

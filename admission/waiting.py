@@ -27,10 +27,10 @@ class Waiting:
 
     def of_tenant(self, tenant: str, lane: str) -> float:
         """GPU-seconds of one tenant in a lane, of all pools."""
-        return self._of_tenants[tenant, lane] / _UNITS_A_SECOND
+        return self._of_tenants.get((tenant, lane), 0) / _UNITS_A_SECOND
 
     def seconds(self, pool: str, lane: str) -> float:
-        return self._units[pool, lane] / _UNITS_A_SECOND
+        return self._units.get((pool, lane), 0) / _UNITS_A_SECOND
 
     def by_pool(self) -> dict[str, dict[str, float]]:
         """Pool to lane to GPU-seconds."""

@@ -30,13 +30,16 @@ def dimensions(draft: Draft, state: State, world: World) -> StageResult:
 
 def _picture(config: GenerationConfig, limits: AdmissionLimits) -> str | None:
     family, pixels = FAMILY_LIMITS[config.family], config.width * config.height
-    size = f"draws {config.width} x {config.height} pixels"
     if config.width % family.multiple_of or config.height % family.multiple_of:
-        return f"{size}, which are no multiples of {family.multiple_of}"
+        return f"{_size(config)}, which are no multiples of {family.multiple_of}"
     most = min(limits.pixels_max, int(limits.family_pixels_factor_max * family.pixels))
     if pixels > most:
-        return f"{size}, {pixels} in all, and {most} are allowed of the family {config.family}"
+        return f"{_size(config)}, {pixels} in all, and {most} are allowed of the family {config.family}"
     return None
+
+
+def _size(config: GenerationConfig) -> str:
+    return f"draws {config.width} x {config.height} pixels"
 
 
 def _video(config: GenerationConfig, limits: AdmissionLimits) -> str | None:

@@ -88,3 +88,10 @@ def test_a_sender_of_every_character_does_not_fill_the_memory() -> None:
         longest_unseen("".join(map(chr, range(begin, begin + 1000))))
     assert len(module._TABLE) == len(module._UNSEEN) == module._REMEMBERED_MAX
     assert normalised("Kíll") == "kill"
+
+
+def test_of_ascii_all_is_seen_but_blanks_and_controls() -> None:
+    assert not visible("")
+    for character in map(chr, range(128)):
+        alone, among = visible(character), visible(f" {character}\u200b")
+        assert alone == among == ("!" <= character <= "~")
