@@ -219,7 +219,7 @@ class Accounts:
 
     def drain_left(self, birth: UUID) -> Iterator[tuple[bytes, bytes]]:
         """Records of usage: the last counts of each account that left, in the transaction of its tombstone."""
-        for name, account, until_ms in self._left:
+        for name, account, until_ms in sorted(self._left, key=lambda left: left[0]):
             tenant, key = holder_of(name)
             counts = account.record().model_dump(include={*UsageRecord.model_fields} - {"schema_version"})
             record = UsageRecord(tenant=tenant, key=key, birth=birth, until_ms=until_ms, **counts)

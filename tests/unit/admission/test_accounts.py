@@ -5,12 +5,24 @@ from typing import Any
 
 import pytest
 
+from admission.decide import decide
 from admission.state import State
 from schemas.partition import partition_of
 from schemas.result import parse_result
 from schemas.tenancy import TenantRecord, UsageRecord
 from schemas.tenants import KeyQuota, Quota, Rate, Span, Tenants
-from tests.unit.admission.scene import BIRTH, DIGEST, NOW_MS, TENANT, Partition, accepted, make_world, rejected, request
+from tests.unit.admission.scene import (
+    BIRTH,
+    DIGEST,
+    NOW_MS,
+    TENANT,
+    Partition,
+    accepted,
+    arrival,
+    make_world,
+    rejected,
+    request,
+)
 
 HOUR_MS = 3_600_000
 GPU = Rate(per_second=0.001, burst=20.0)
@@ -199,6 +211,21 @@ def test_a_busy_tenant_has_one_turn_to_leave() -> None:
     assert one.state.account(TENANT) is not None
     one.send(b"", at_ms=NOW_MS + HOUR_MS + 49)
     assert one.state.account(TENANT) is None
+
+
+def test_those_who_leave_together_are_told_in_one_order_whoever_lived_through_it() -> None:
+    """A successor queues them anew, by what they are now; the predecessor by what they were when their turn began."""
+    one = partition(Tenants(default=Quota(per_second=0.0001, burst=5.0)))
+    one.send(request("a", tenant="ivan", seed=-1))
+    end(one, accepted(one.send(request("b", tenant="ivan", key="k"))).job_id, "failed", 1.0)
+    successor, _ = one.take_over()
+    told = []
+    for state in (one.state, successor):
+        late = arrival(request("c", tenant="alice", seed=-1), state.next, at_ms=NOW_MS + 24 * HOUR_MS)
+        state.apply(late, decide(late, state, one.world, late.appended_ms))
+        told.append(state.drain_left())
+    assert [key for key, _ in told[0]] == [b"ivan", b"ivan/k"]
+    assert told[0] == told[1]
 
 
 def test_a_key_that_the_default_lists_leaves_with_its_tenant() -> None:
