@@ -65,15 +65,18 @@ async def test_watch_shows_results_as_they_come(kiln: Kiln, kafka: KafkaSettings
         env=kiln.environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     assert child.stdout is not None
+    assert child.stderr is not None
     try:
         async with running(kafka, small_world(catalogue), "plain"):
             first = asyncio.ensure_future(child.stdout.readline())
             while not first.done():  # it watches from its start on, and nothing tells when that is
                 assert (await kiln("submit", "a kiln", "--config", "none")).code == 0
                 await asyncio.wait({first}, timeout=1)
-            assert b"rejected  unknown_config: there is no config" in first.result()
+            said = first.result() or await child.stderr.read()
+            assert b"rejected  unknown_config: there is no config" in said
     finally:
-        child.kill()
+        if child.returncode is None:  # else killing it raises, and hides what ended it
+            child.kill()
         await child.wait()
 
 
