@@ -37,6 +37,7 @@ class State:
         self._accounts = Accounts(self._limits.outstanding_slack_ms)
         self._unemitted: deque[tuple[int, int]] = deque()  # (offset, number) of decisions
         self._at = Start()
+        self._results_whole = True
 
     # Opening ---------------------------------------------------------------------------------------------------------
 
@@ -90,6 +91,7 @@ class State:
         for job_id, job in self._accounts.jobs.items():
             name = Name(job.number, job.payload_digest, job.offset, job.appended_ms, job_id)
             self._window.hold(request_name(job.tenant, job.request_id), name)
+        self._results_whole = results_end is None or self._at.results_next >= results_end
         self._expire(now_ms)
         return [each for each in fold.decisions() if each.verdict == "accepted" and each.offset >= self._at.resend_from]
 
@@ -113,6 +115,11 @@ class State:
     def results_next(self) -> int:
         """The first result offset not folded."""
         return self._at.results_next
+
+    @property
+    def results_whole(self) -> bool:
+        """Whether all results that there are were folded. Until then no job is given up: its own may be among them."""
+        return self._results_whole
 
     @property
     def clock_ms(self) -> int:
@@ -197,6 +204,12 @@ class State:
             self._accounts.leave(self._at.clock_ms)
         return job
 
+    def see_results(self, *, whole: bool, now_ms: int) -> None:
+        """What the reader of results has seen by `now_ms` of the wall clock. An opening begins with what is unread."""
+        caught_up, self._results_whole = whole and not self._results_whole, whole
+        if caught_up:
+            self._expire(now_ms)
+
     def skip_to(self, offset: int) -> None:
         """Nothing but transaction markers is left below `offset` of requests."""
         self._at.next = max(self._at.next, offset)
@@ -247,7 +260,7 @@ class State:
 
     def _expire(self, now_ms: int) -> None:
         """Jobs first: a name that only an overdue job held leaves with it."""
-        for job_id, job in self._accounts.drop_overdue(now_ms):
+        for job_id, job in self._accounts.drop_overdue(now_ms) if self._results_whole else ():
             self._window.release(request_name(job.tenant, job.request_id), job_id, self._at.clock_ms)
         self._window.expire(self._at.clock_ms, self._accounts.jobs)
         self._accounts.leave(self._at.clock_ms)

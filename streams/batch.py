@@ -75,11 +75,15 @@ def build_batch(
     state: State,
     world: World,
     now_ms: int,
+    *,
+    results_whole: bool = True,
 ) -> Batch:
-    """Decide `arrivals`, fold `results`, and change `state` accordingly. Call it inside the lease's lock: after a
-    transaction that is in doubt the state is dropped as a whole."""
+    """Fold `results`, decide `arrivals`, and change `state` accordingly. `results_whole`: there are no others by now.
+    Call it inside the lease's lock: after a transaction that is in doubt the state is dropped as a whole."""
     outputs: list[Output] = []
     batch = Batch(transaction=Transaction((), {}))
+    batch.results = fold_results(results, state, world.tenants, batch.usage)
+    state.see_results(whole=results_whole, now_ms=now_ms)
     for arrival in arrivals:
         verdict = _unreadable(arrival, state, now_ms) or decide(arrival, state, world, now_ms)
         match verdict:
@@ -117,7 +121,6 @@ def build_batch(
                     outputs.append(Output(world.catalogue.cancels, 0, name, _CANCEL))
                 batch.taken_back["written" if name is not None else "nothing"] += 1
         state.apply(arrival, verdict)
-    batch.results = fold_results(results, state, world.tenants, batch.usage)
     batch.transaction = progress(state, world.catalogue, outputs)
     return batch
 

@@ -124,7 +124,9 @@ class Holding:
         self._around.metrics.set("lag", max(0, end - self._state.next), partition=self._label)
         await self._read_through(end)
         results = await self._results.take(_RESULTS_MAX)
-        if not results and not self._unwritten:
+        whole, now_ms = self._results.caught_up, self._around.now_ms()
+        caught_up = whole and not self._state.results_whole
+        if not results and not self._unwritten and not caught_up:
             return
 
         usage = UsageCounts()
@@ -132,6 +134,7 @@ class Holding:
 
         def build() -> Transaction:
             fold_results(results, self._state, tenants, usage)
+            self._state.see_results(whole=whole, now_ms=now_ms)
             return progress(self._state, self._catalogue)
 
         await self._lease.transact(build)
@@ -175,11 +178,13 @@ class Holding:
     async def _batch(self, arrivals: list[Arrival]) -> None:
         world = await self._world()
         results: list[tuple[int, Result | None]] = await self._results.take(_RESULTS_MAX)
+        whole = self._results.caught_up
         began = time.monotonic()
         built: list[Batch] = []
 
         def decide_all() -> Transaction:
-            batch = build_batch(arrivals, results, self._state, world, self._around.now_ms())
+            now_ms = self._around.now_ms()
+            batch = build_batch(arrivals, results, self._state, world, now_ms, results_whole=whole)
             for config, gpu_seconds in batch.taken:
                 self._teller.accepted(config, gpu_seconds, time.monotonic())
             built.append(batch)

@@ -26,6 +26,7 @@ class ResultsReader:
         self._tp = TopicPartition(topic, partition)
         self._start = start
         self._arrived: deque[Record] = deque()
+        self.caught_up = False  # the last take() left nothing that was committed when the broker answered last
 
     async def __aenter__(self) -> Self:
         """Raises LogUnavailable. Results that are gone end no job: those are given up at their deadline and slack."""
@@ -55,7 +56,11 @@ class ResultsReader:
             except LogTruncated as lost:  # another reader begins where the log does
                 raise LogUnavailable(str(lost)) from lost
             self._arrived.extend(fetched.get(self._tp, ()))
-        return [self._read(self._arrived.popleft()) for _ in range(min(most, len(self._arrived)))]
+        taken = [self._read(self._arrived.popleft()) for _ in range(min(most, len(self._arrived)))]
+        stable = self._consumer.last_stable_offset(self._tp)
+        left = self._arrived or stable is None or await self._consumer.position(self._tp) < stable
+        self.caught_up = not left
+        return taken
 
     def _read(self, record: Record) -> tuple[int, Result | None]:
         try:

@@ -4,6 +4,7 @@ from uuid import UUID
 
 import pytest
 
+from admission.decide import decide
 from admission.errors import StateRefused
 from admission.state import State
 from admission.verdict import Repeat
@@ -17,6 +18,7 @@ from tests.unit.admission.scene import (
     accepted,
     arrival,
     decided,
+    failed,
     make_world,
     request,
     snapshot,
@@ -111,6 +113,25 @@ def test_jobs_overdue_while_nobody_was_there_are_given_up_at_the_opening() -> No
     partition = lived_through()
     state, _ = partition.take_over(now_ms=NOW_MS + 30 * HOUR_MS)
     assert not state.outstanding
+    state.check_integrity()
+
+
+def test_no_job_is_given_up_before_the_results_of_the_outage_are_read() -> None:
+    """Else what expired while admission was away would cost its price, and what was used would be in no bill."""
+    partition, late_ms = Partition(), NOW_MS + 30 * HOUR_MS
+    jobs = [accepted(partition.send(request(name))).job_id for name in ("r1", "r2")]
+    state = partition.fold()
+    state.opened(lambda: OTHER, partition.state.next, None, late_ms, results_end=1)
+    refused = arrival(request("r3", seed=-1), state.next, at_ms=late_ms)
+    state.apply(refused, decide(refused, state, partition.world, late_ms))
+    assert state.outstanding.keys() == set(jobs)
+    state.fold_result(failed(state, jobs[0], 1.0), 0)
+    assert state.outstanding.keys() == {jobs[1]}, "one more may come"
+    state.see_results(whole=True, now_ms=late_ms)
+    assert not state.outstanding
+    account = state.account("alice")
+    assert account is not None
+    assert (account.finished, account.dropped, account.gpu_seconds) == (1, 1, 1.0)
     state.check_integrity()
 
 

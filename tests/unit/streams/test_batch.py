@@ -73,6 +73,21 @@ def test_results_are_folded_in_the_same_transaction() -> None:
     assert cursor_in(list(batch.transaction.outputs)).results_next == 9
 
 
+def test_results_are_folded_before_time_passes_with_the_requests() -> None:
+    """After an outage the first request may be of a time at which their jobs are overdue."""
+    state = fresh_state()
+    first = build_batch(
+        [arrival(request(name), number) for number, name in enumerate(("r1", "r2"))], [], state, WORLD, NOW_MS
+    )
+    result, late_ms = failed(state, first.accepted[0].job_id, 1.0), NOW_MS + 30 * 3_600_000
+    late = [arrival(request("late", seed=-1), 2, at_ms=late_ms)]
+    batch = build_batch(late, [(0, result)], state, WORLD, late_ms, results_whole=False)
+    assert batch.usage.gpu_seconds == {"alice": 1.0}
+    assert state.outstanding.keys() == {first.accepted[1].job_id}
+    build_batch([], [], state, WORLD, late_ms, results_whole=True)
+    assert not state.outstanding
+
+
 def test_a_dead_letter_that_its_topic_would_refuse_is_cut() -> None:  # case KQ-17
     bomb = Arrival(HOME, 5, NOW_MS, b"key", b"x" * (RECORD_BYTES_MAX + 1), ())
     output = dead_letter(bomb, DeadLetter("malformed", "too large"), CATALOGUE)
