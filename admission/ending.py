@@ -19,12 +19,13 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def accepted(draft: Draft) -> Decided:
     """The work item is complete and its text final: a takeover produces the same bytes again."""
+    job_id = str(draft.job)
     decision = Decision(
         number=draft.number,
         tenant=draft.tenant,
         key=draft.key,
         request_id=draft.request_id,
-        job_id=str(draft.job),
+        job_id=job_id,
         verdict="accepted",
         payload_digest=draft.digest,
         offset=draft.arrival.offset,
@@ -33,7 +34,7 @@ def accepted(draft: Draft) -> Decided:
         bucket_after=draft.bookings[0].levels.tokens,
         deadline_ms=draft.deadline_ms,
         route=draft.route,
-        work=_work(draft),
+        work=_work(draft, job_id),
     )
     return Decided(
         decision, None, draft.clock_ms, config=draft.config, degraded_from=draft.degraded_from, bookings=draft.bookings
@@ -100,7 +101,7 @@ def cancelled(draft: Draft, cancellation: Cancellation, state: State, world: Wor
     return Decided(decision, result, draft.clock_ms, bookings=bookings)
 
 
-def _work(draft: Draft) -> str:
+def _work(draft: Draft, job_id: str) -> str:
     """A WorkItem as text. Made without the model, which would validate its configuration and write it anew for every
     request: half of what a decision takes."""
     request = draft.request
@@ -108,7 +109,7 @@ def _work(draft: Draft) -> str:
     seed = min(seed_of(draft.job), SEED_MAX - request.images + 1) if request.seed is None else request.seed
     item = {
         "schema_version": 1,
-        "job_id": str(draft.job),
+        "job_id": job_id,
         "tenant": draft.tenant,
         "request_id": draft.request_id,
         "prompt": request.prompt,

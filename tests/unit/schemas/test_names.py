@@ -28,6 +28,7 @@ def test_a_request_id_has_no_control_characters_and_an_end(request_id: str) -> N
 
 def test_a_job_differs_by_birth_name_partition_and_offset() -> None:
     first = job_id(BIRTH, "alice", "r1", 1, 7)
+    assert first == uuid.uuid5(BIRTH, "alice/r1/1/7")
     assert first == job_id(BIRTH, "alice", "r1", 1, 7)
     others = [
         job_id(uuid.UUID(int=7), "alice", "r1", 1, 7),
