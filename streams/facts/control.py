@@ -7,7 +7,7 @@ from typing import Self
 from admission.world import World
 from schemas.catalogue import ConfigCatalogue
 from schemas.overlay import overlay
-from schemas.tenants import Tenants
+from schemas.tenants import Quota, Tenants
 from schemas.topics import Catalogue
 from streams.control import Controls
 from streams.kafka.log import Record
@@ -96,6 +96,13 @@ class ControlFact:
                 _LOG.warning("%s", problem)
         self._told = in_force.problems
         self._metrics.set("control_problems", len(in_force.problems))
-        quotas = {**declared.tenants.tenants, **controls.quotas}
-        tenants = declared.tenants.model_copy(update={"tenants": quotas})
+        said = {name: _still_signed(quota, declared.tenants.quota_of(name)) for name, quota in controls.quotas.items()}
+        tenants = declared.tenants.model_copy(update={"tenants": {**declared.tenants.tenants, **said}})
         return _Built(controls.changes, declared, in_force.configs, tenants)
+
+
+def _still_signed(said: Quota, declared: Quota | None) -> Quota:
+    """Control says how much a tenant may have, and may ask for its signature; it cannot take that back, since who may
+    speak for a tenant is for tenants.yaml to say."""
+    must = declared is not None and declared.signed and not said.signed
+    return said.model_copy(update={"signed": True}) if must else said

@@ -1,6 +1,8 @@
 """What control makes of the world that admission decides by."""
 
 import logging
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -19,7 +21,7 @@ from schemas.control import (
 )
 from schemas.request import ConfigRef
 from schemas.stops import Dropped
-from schemas.tenants import Quota
+from schemas.tenants import Quota, Tenants
 from streams.facts.control import ControlFact
 from streams.kafka.settings import KafkaSettings
 from streams.metrics import AdmissionMetrics
@@ -77,6 +79,20 @@ def test_every_word_of_control_comes_into_the_world(fact: ControlFact) -> None:
     after = fact.into(WORLD)
     assert "oil" not in after.configs.files
     assert after.tenants.quota_of("carol") == WORLD.tenants.default
+
+
+@pytest.mark.parametrize("declared", [{"tenants": {"dora": {"signed": True}}}, {"default": {"signed": True}}])
+def test_a_quota_of_control_does_not_spare_a_tenant_its_signature(fact: ControlFact, declared: dict[str, Any]) -> None:
+    """Who raises a burst in a hurry, and leaves `signed` out, must not let anybody speak for the tenant."""
+    bare = {"per_second": 1, "burst": 1}
+    tenants = {name: bare | quota for name, quota in declared.get("tenants", {}).items()}
+    default = bare | declared["default"] if "default" in declared else None
+    files = replace(WORLD, tenants=Tenants.model_validate({"default": default, "tenants": tenants}))
+    fact.fold(record(control_key("tenant", "dora"), SetQuota(quota=Quota(per_second=7, burst=7))))
+    fact.fold(record(control_key("tenant", "carol"), SetQuota(quota=Quota(per_second=7, burst=7, signed=True))))
+    quotas = fact.into(files).tenants
+    assert quotas.quota_of("dora") == Quota(per_second=7, burst=7, signed=True)
+    assert quotas.quota_of("carol") == Quota(per_second=7, burst=7, signed=True)
 
 
 def test_it_is_built_anew_only_when_something_changed(fact: ControlFact) -> None:
