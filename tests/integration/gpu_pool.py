@@ -36,7 +36,7 @@ from streams.kafka.settings import KafkaSettings
 from tests.kafka import POOL
 from tests.scripted import ScriptedEngine
 
-PATIENCE_SECONDS = 180.0
+PATIENCE_SECONDS = 300.0
 E = TypeVar("E", bound=protocol.Engine)
 
 

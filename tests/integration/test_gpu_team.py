@@ -16,7 +16,7 @@ from tests.integration.gpu_pool import GpuPool, eventually, work_item
 from tests.kafka import POOL
 from tests.tiny import tiny_config
 
-LONG = 40  # steps: enough to kill somebody in the middle, few enough for those that then run alone
+LONG = 60  # steps: enough to kill somebody in the middle, few enough for those that then run alone
 
 
 @pytest_asyncio.fixture
@@ -33,7 +33,7 @@ async def test_both_run_and_one_that_dies_is_charged_for_its_own(
     items = [work_item(f"job{n}", config=config, seed=n) for n in range(2 * config.bucket)]
     await pool.produce(items, partition=0)
     engine, ready = team
-    async with pool.consumer_over(engine, ready, batch_wait_seconds=0.5) as running:
+    async with pool.consumer_over(engine, ready, batch_wait_seconds=60) as running:
         await eventually(
             lambda: running.count("job_wait_seconds_count", lane="standard") == len(items), "both are full"
         )

@@ -59,9 +59,10 @@ async def test_alone_and_in_a_full_batch_it_is_the_same_picture(
     whole = tiny_config(models, pool=POOL, name="whole", batching="whole")
     alone, last = (work_item(name, config=whole, prompt=PROMPT, seed=11) for name in ("alone", "last"))
     others = [work_item(f"boat{n}", config=whole, seed=n) for n in range(whole.bucket - 1)]
-    async with pool.consumer_over(*engine, batch_wait_seconds=1.0):
+    async with pool.consumer_over(*engine):
         await pool.produce([alone], partition=0)
         await pool.wait_for_results(1)
+    async with pool.consumer_over(*engine, batch_wait_seconds=60):  # a full batch does not wait so long
         await pool.produce([*others, last], partition=0)
         results = await pool.wait_for_results(1 + whole.bucket)
     assert (of_request(results, "alone").batch_size, of_request(results, "last").batch_size) == (1, whole.bucket)
