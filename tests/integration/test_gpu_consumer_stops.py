@@ -3,6 +3,7 @@
 import pytest
 from aiokafka import TopicPartition
 
+from gpu_consumer.clock import Clock
 from gpu_consumer.consumer import GpuConsumer
 from schemas.codec import encode
 from schemas.control import Drop, Pause, control_key
@@ -29,6 +30,11 @@ def looks_of(consumer: GpuConsumer) -> list[None]:
 
     consumer._watch._count = counted  # type: ignore[method-assign]
     return looks
+
+
+class Later(Clock):
+    def steady(self) -> float:
+        return super().steady() + 60
 
 
 @pytest.mark.parametrize("subject", [("tenant", "blue"), ("config", "sketch"), ("pool", POOL)], ids="/".join)
@@ -67,7 +73,7 @@ async def test_a_paused_pool_finishes_what_runs_and_goes_on_when_it_is_resumed(p
     engine.gate.clear()
     running, taken, late = work_item("running", images=4), work_item("taken", images=40), work_item("late")
     await pool.produce([running], partition=0)
-    async with pool.consumer(engine, progress_timeout_seconds=1) as consumer:
+    async with pool.consumer(engine, progress_timeout_seconds=6) as consumer:
         gpu = consumer.consumer
         await eventually(lambda: sum(map(len, engine.runs)) == 4, "one job runs")
         await pool.produce([taken], partition=0)
@@ -76,10 +82,16 @@ async def test_a_paused_pool_finishes_what_runs_and_goes_on_when_it_is_resumed(p
         await eventually(lambda: gpu._stops.paused is not None, "the pause is heard")
         await pool.produce([late], partition=0)
         engine.gate.set()
-        await eventually(lambda: not gpu._runner.running, "what runs has ended, and what was claimed to run next")
+        await eventually(
+            lambda: not gpu._runner.running and not gpu._runner._dispatcher.claiming,
+            "what runs has ended, and what was claimed to run next",
+        )
         ran = sum(map(len, engine.runs))
         looks = looks_of(gpu)
-        await eventually(lambda: len(looks) > 8, "twice the time after which standing still ends a consumer")
+        await eventually(lambda: bool(looks), "a look after all has ended")
+        gpu._watch._clock = Later()
+        looks.clear()
+        await eventually(lambda: len(looks) > 1, "a look after the time for which a consumer may stand still")
         assert sum(map(len, engine.runs)) == ran < 44
         assert await pool.lag() >= 2
         assert (gpu.live(), gpu.ready(), consumer.count("paused")) == (None, None, 1)

@@ -134,8 +134,8 @@ async def test_a_pause_and_its_end_are_heard_without_a_restart(pool: GpuPool, ki
 
         shown = await kiln.here("controls", "--json")
         assert shown.code == 0, shown
-        (row,) = json.loads(shown.out)
-        assert (row["what"], row["subject"], row["reason"]) == ("pause", "pool/a", "a new driver")
+        said = [(row["subject"], row["reason"]) for row in json.loads(shown.out) if row["what"] == "pause"]
+        assert said == [("pool/a", "a new driver")]
 
         assert (await kiln.here("resume", "pool", "a")).code == 0
         await eventually(lambda: paused() == 0 and not consumer.consumer._stops.paused, what="both have heard it")
