@@ -39,7 +39,7 @@ class Account:
     ended: dict[str, int] = field(default_factory=dict)
     dropped: int = 0
     gpu_seconds: float = 0.0
-    is_leaving: bool = False  # has its turn in the queue of those that leave
+    turn_ms: int | None = None  # its turn in the queue of those that leave
 
     @property
     def tokens(self) -> float:
@@ -187,17 +187,22 @@ class Accounts:
             yield name, self._accounts[name]
 
     def _queue(self, name: str, account: Account) -> None:
-        """One turn an account, however often it is used."""
-        if account.leaves_ms is not None and not account.is_leaving and not account.outstanding:
-            account.is_leaving = True
+        """One turn an account, however often it is used; only one that comes nearer, by a refund or another quota, is
+        taken anew."""
+        if account.leaves_ms is None or account.outstanding:
+            return
+        if account.turn_ms is None or account.leaves_ms < account.turn_ms:
+            account.turn_ms = account.leaves_ms
             heapq.heappush(self._by_leaving, (account.leaves_ms, name))
 
     def leave(self, clock_ms: int) -> None:
         """Forget who is as good as new by now."""
         while self._by_leaving and self._by_leaving[0][0] <= clock_ms:
-            _, name = heapq.heappop(self._by_leaving)
-            account = self._accounts[name]
-            account.is_leaving = False
+            turn_ms, name = heapq.heappop(self._by_leaving)
+            account = self._accounts.get(name)
+            if account is None or account.turn_ms != turn_ms:
+                continue
+            account.turn_ms = None
             if account.outstanding or account.leaves_ms is None:
                 continue
             if account.leaves_ms > clock_ms:

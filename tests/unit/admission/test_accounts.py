@@ -213,6 +213,25 @@ def test_a_busy_tenant_has_one_turn_to_leave() -> None:
     assert one.state.account(TENANT) is None
 
 
+def test_a_time_to_leave_that_comes_nearer_is_the_one_that_counts() -> None:
+    """By another quota, or by a refund: a successor knows nothing of the time before, and lets it leave then."""
+    slow = Quota(per_second=1.0, burst=5.0, gpu_seconds=Rate(per_second=0.0001, burst=20.0))
+    one = partition(Tenants(default=slow))
+    work = accepted(one.send(request("a", images=4)))
+    end(one, work.job_id, "failed", 0.0)
+    rejected(one.send(request("b", seed=-1), at_ms=NOW_MS + 1000))
+    one.state.check_integrity()
+    successor, _ = one.take_over()
+    for state in (one.state, successor):
+        late = arrival(b"", state.next, at_ms=NOW_MS + HOUR_MS + 1000)
+        state.apply(late, decide(late, state, one.world, late.appended_ms))
+        assert list(state.accounts()) == []
+        state.check_integrity()
+    never = arrival(b"", one.state.next, at_ms=NOW_MS + 999 * HOUR_MS)  # its first turn comes, and nobody is there
+    one.state.apply(never, decide(never, one.state, one.world, never.appended_ms))
+    assert len(one.state.drain_left()) == 1
+
+
 def test_those_who_leave_together_are_told_in_one_order_whoever_lived_through_it() -> None:
     """A successor queues them anew, by what they are now; the predecessor by what they were when their turn began."""
     one = partition(Tenants(default=Quota(per_second=0.0001, burst=5.0)))
