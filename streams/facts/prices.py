@@ -2,9 +2,9 @@
 
 import logging
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Self
 
 from admission.world import World
@@ -37,8 +37,11 @@ class PricesFact:
 
     name = "prices"
 
-    def __init__(self, kafka: KafkaSettings, catalogue: Catalogue) -> None:
+    def __init__(
+        self, kafka: KafkaSettings, catalogue: Catalogue, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
         self._pools = catalogue.pools
+        self._now = now
         self._measures: OrderedDict[bytes, _Measure] = OrderedDict()
         self._by_config: dict[str, set[bytes]] = {}
         self._prices: dict[tuple[str, str], float] = {}
@@ -79,7 +82,7 @@ class PricesFact:
         before = self._measures.pop(key, None)
         if before is not None:
             self._forget(key, before)
-        measure = _measured(record)
+        measure = _measured(record, self._now())
         if measure is not None:
             self._measures[key] = measure
             self._by_config.setdefault(measure.config_hash, set()).add(key)
@@ -104,8 +107,8 @@ class PricesFact:
                 self._prices[name, config_hash] = seconds
 
 
-def _measured(record: Record) -> _Measure | None:
-    """None: nothing that could be a price."""
+def _measured(record: Record, now: datetime) -> _Measure | None:
+    """None: nothing that could be a price. One of a clock that runs ahead is of now, or it would outlast all others."""
     if record.value is None:
         return None
     try:
@@ -115,7 +118,7 @@ def _measured(record: Record) -> _Measure | None:
         return None
     if said.gpu_seconds == 0:  # a clock that does not run
         return None
-    return _Measure(said.pool, said.device, said.config_hash, said.gpu_seconds, said.count, said.at)
+    return _Measure(said.pool, said.device, said.config_hash, said.gpu_seconds, said.count, min(said.at, now))
 
 
 def _runs_in(measure: _Measure, name: str, pool: Pool) -> bool:

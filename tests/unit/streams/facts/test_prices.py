@@ -20,7 +20,7 @@ WORLD = make_world()  # its pool `default` is of H200
 
 @pytest.fixture
 def fact() -> PricesFact:
-    return PricesFact(KafkaSettings(bootstrap_servers="127.0.0.1:1"), WORLD.catalogue)
+    return PricesFact(KafkaSettings(bootstrap_servers="127.0.0.1:1"), WORLD.catalogue, now=lambda: AT)
 
 
 def record(gpu_seconds: float, **changes: Any) -> Any:
@@ -62,6 +62,12 @@ def test_a_measure_of_long_ago_does_not_count_beside_a_new_one(fact: PricesFact)
     assert price(fact) == 8.0
     fact.fold(record(1.0))
     assert price(fact) == 1.0
+
+
+def test_a_consumer_whose_clock_is_years_ahead_does_not_silence_the_others(fact: PricesFact) -> None:
+    fact.fold(record(8.0, bucket=1, at=AT + timedelta(days=1000)))
+    fact.fold(record(1.0))
+    assert price(fact) == pytest.approx(4.5)
 
 
 def test_no_seconds_are_no_price_and_what_is_taken_back_is_none(fact: PricesFact) -> None:
