@@ -17,6 +17,9 @@ from streams.kafka.sending import Output
 # The partition of requests whose owner places: there is one in every deployment.
 PLACED_BY = 0
 
+# Configurations a table tells apart: a record of a MiB, and most of a second in which nothing else is done.
+UNITS_MAX = 10_000
+
 
 class Placing:
     """For one owner at a time. `demands` is what is believed of each requests partition's work."""
@@ -61,11 +64,15 @@ class Placing:
 
 
 def loads_of(pool: str, demands: Collection[Demand]) -> dict[Unit, float]:
-    """GPU-seconds a second that are asked of a pool, by unit, of all partitions together."""
+    """GPU-seconds a second asked of a pool, by unit, of all partitions together. Beyond UNITS_MAX what is asked
+    for the least is summed up by its model."""
     loads: dict[Unit, float] = {}
     for demand in demands:
         for told, rate in demand.rates.get(pool, {}).items():
             model, _, config_hash = told.partition("/")
             unit = Unit(model, config_hash)
             loads[unit] = loads.get(unit, 0.0) + rate
+    for unit in sorted(loads, key=lambda unit: (-loads[unit], unit))[UNITS_MAX:]:
+        rest = Unit(unit.model, "")
+        loads[rest] = loads.pop(unit) + loads.get(rest, 0.0)
     return loads

@@ -2,11 +2,14 @@
 
 from datetime import UTC, datetime
 
+import pytest
+
 from admission.placement import Bounds, Unit
 from schemas.control import Placement, decode_control
 from schemas.demand import Demand
+from schemas.topics import RECORD_BYTES_MAX
 from streams.kafka.sending import Output
-from streams.placing import Placing, loads_of
+from streams.placing import UNITS_MAX, Placing, loads_of
 from tests.kafka import small_catalogue
 
 CATALOGUE = small_catalogue("kiln", requests_partitions=2, work_partitions=4, pools=("a", "b"))
@@ -33,6 +36,18 @@ def test_all_partitions_work_is_summed_up_by_configuration() -> None:
     told = [demand(0, m_x=1.0, m_y=0.5), demand(1, m_x=2.0, n_=0.25)]
     assert loads_of("a", told) == {Unit("m", "x"): 3.0, Unit("m", "y"): 0.5, Unit("n", ""): 0.25}
     assert loads_of("b", told) == {}
+
+
+def test_a_table_stays_below_what_a_record_may_be() -> None:
+    """What is too large would end the lease of requests[0], again and again."""
+    rates = {f"m{n % 9}/{n:064x}": 1.0 + n for n in range(3 * UNITS_MAX)}
+    told = [Demand(partition=at, waiting={}, rates={"a": rates}, at=datetime.now(UTC)) for at in (0, 1)]
+    loads = loads_of("a", told)
+    assert len(loads) == UNITS_MAX + 9
+    assert sum(loads.values()) == pytest.approx(2 * sum(rates.values()))
+    assert Unit(*max(rates, key=rates.__getitem__).split("/")) in loads, "the hottest are told apart"
+    (said,) = placing(*told).news(0.0, {})
+    assert len(said.value or b"") < RECORD_BYTES_MAX / 2
 
 
 def test_a_table_is_said_for_each_pool_that_has_work() -> None:
