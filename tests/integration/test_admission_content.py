@@ -17,7 +17,7 @@ from schemas.topics import Catalogue
 from streams.kafka.settings import KafkaSettings
 from streams.policies.loading import PolicySettings, load_policies
 from streams.tokenizers import load_counters
-from tests.admission import committed, drained, eventually, produce, request, running, small_world, work_of
+from tests.admission import Seen, committed, drained, eventually, produce, request, running, small_world, work_of
 from tests.integration.gpu_pool import GpuPool
 from tests.kafka import POOL
 from tests.tiny import tiny_config
@@ -68,7 +68,8 @@ async def test_what_a_policy_or_a_limit_refuses_ends_as_a_rejection(
             for answer in ("passed", "refused", "failed")
         }
     assert counted == {"passed": 1, "refused": 2, "failed": None}
-    found = {each["request_id"]: each for each in (one.json() for one in committed(kafka, catalogue.results, 2))}
+    rejected = await asyncio.to_thread(committed, kafka, catalogue.results, 2)
+    found = {each["request_id"]: each for each in map(Seen.json, rejected)}
     assert {name: (each["code"], each["field"]) for name, each in found.items()} == {
         "disguised": ("policy_violation", "prompt"),
         "negative": ("policy_violation", "negative_prompt"),

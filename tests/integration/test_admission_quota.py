@@ -109,7 +109,7 @@ async def test_what_a_job_did_not_use_comes_back_once_whoever_is_killed(
     assert refused.keys() == {"w3", "t2", "t3"}
     assert refused["w3"].startswith("key 'web' of tenant 'atelier' has 1 GPU-seconds at once")
     assert refused["t2"].startswith("tenant 'atelier' has 2 GPU-seconds at once")
-    rejections = [each.json() for each in committed(kafka, catalogue.results, 2)]
+    rejections = [each.json() for each in await asyncio.to_thread(committed, kafka, catalogue.results, 2)]
     assert all(each["retry_after_seconds"] > 1000 for each in rejections)
 
     await first.kill()
@@ -166,7 +166,7 @@ async def test_usage_is_the_sum_of_the_events_whoever_left(
     told = {(each.tenant, each.key): each for each in await read_usage(kafka, catalogue)}
 
     events: dict[str, dict[str, Any]] = {}
-    for each in committed(kafka, catalogue.results, catalogue.requests_partitions):
+    for each in await asyncio.to_thread(committed, kafka, catalogue.results, catalogue.requests_partitions):
         events[each.json()["job_id"]] = each.json()
     billed, ended = Counter[str](), Counter[tuple[str, str]]()
     for event in events.values():
