@@ -33,6 +33,7 @@ from streams.kafka.errors import LogUnavailable
 from streams.kafka.lag import group_lag
 from streams.kafka.settings import KafkaSettings
 from tests.admission import Seen, committed, drained, eventually, produce, request, running, small_world
+from tests.kiln import Kiln
 
 TENANT, OTHER = "atelier", "bazaar"
 KEY = SigningKey("2030-01", b"what only the atelier knows")
@@ -231,7 +232,8 @@ async def test_requests_that_cannot_be_written_are_waited_for_and_not_skipped(
             await create_topics(kafka, gated)
             await passed_on(kafka, gated)
             assert service._failing is None
-        assert [each.json()["request_id"] for each in await read(kafka, gated.requests, 2)] == ["r1"]
+        # What was not acknowledged in time may stand twice.
+        assert {each.json()["request_id"] for each in await read(kafka, gated.requests, 2)} == {"r1"}
     finally:
         await admin.close()
 
@@ -256,29 +258,22 @@ async def test_by_its_commands(
         "KILN_SUBMIT_SIGN": str(tmp_path / KEY.key_id),
     }
     command = str(Path(sys.executable).with_name("kiln"))
-
-    def kiln(*arguments: str) -> "subprocess.Popen[str]":
-        return subprocess.Popen(
-            [command, *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-
-    async def said(child: "subprocess.Popen[str]") -> str:
-        output, errors = await asyncio.to_thread(child.communicate, timeout=60)
-        assert child.returncode == 0, errors
-        return output
-
-    gate = kiln("gate")
+    gate = await asyncio.create_subprocess_exec(command, "gate", env=environment, stderr=subprocess.PIPE)
     try:
-        await said(kiln("submit", "a kiln", "--tenant", TENANT, "--request-id", "r1", "--own-topic"))
+        kiln = Kiln(environment)
+        done = await kiln.here("submit", "a kiln", "--tenant", TENANT, "--request-id", "r1", "--own-topic")
+        assert done.code == 0, done
         await passed_on(kafka, gated)
         assert (await all_lags(kafka, gated))[gated.gate_group] == {
             gated.tenant_requests(tenant): 0 for tenant in (TENANT, OTHER)
         }
         gate.send_signal(signal.SIGTERM)
-        await said(gate)
+        _, errors = await gate.communicate()
+        assert gate.returncode == 0, errors.decode()
     finally:
-        gate.kill()
-        gate.wait()
+        if gate.returncode is None:
+            gate.kill()
+            await gate.wait()
     (record,) = await read(kafka, gated.requests, 2)
     assert record.json()["request_id"] == "r1"
     headers = dict(record.headers)
