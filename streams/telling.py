@@ -71,7 +71,7 @@ class Telling:
                         await self._tell(producer)
                         trouble = False
                         await asyncio.sleep(self._settings.demand_seconds)
-            except (KafkaError, TimeoutError, OSError) as error:
+            except (KafkaError, TimeoutError, OSError, ValueError) as error:  # the last: a figure that none can be
                 if not trouble:  # once, and not every period of an outage
                     _LOG.warning("what waits here is not told for now: %r", error)
                 trouble = True
