@@ -1,6 +1,5 @@
 """`kiln route` over a real broker: where a request would go by what control says, and who has that partition."""
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from tests.kafka import POOL
 from tests.kiln import Kiln
 
 PARTITIONS = 4
+PATIENT = ("--timeout", "120")
 
 
 @pytest.fixture
@@ -44,9 +44,8 @@ async def test_the_command_says_where_a_request_would_go_and_who_has_that(
     kafka: KafkaSettings, catalogue: Catalogue, pool: GpuPool, kiln: Kiln, config_hash: str
 ) -> None:
     by_hash = preferred(config_hash, PARTITIONS)
-    alone, refused = await asyncio.gather(
-        kiln("route", "a kiln", "--config", "sketch"), kiln("route", "a kiln", "--config", "none")
-    )
+    alone = await kiln("route", "a kiln", "--config", "sketch", *PATIENT)
+    refused = await kiln.here("route", "a kiln", "--config", "none", *PATIENT)
     assert (alone.code, refused.code) == (0, 3), (alone, refused)
     assert "it would be refused, unknown_config: there is no config 'none'" in refused.out
     told = [line.split(maxsplit=1) for line in alone.out.splitlines()]
@@ -65,9 +64,8 @@ async def test_the_command_says_where_a_request_would_go_and_who_has_that(
             return next((each.id for each in members if each.has(topic, place)), None)
 
         has = await eventually(owner, what="an owner of the place")
-        found, shown = await asyncio.gather(
-            kiln("route", "a kiln", "--config", "sketch", "--json"), kiln("placement", POOL, "--json")
-        )
+        found = await kiln.here("route", "a kiln", "--config", "sketch", "--json", *PATIENT)
+        shown = await kiln.here("placement", POOL, "--json")
     assert (found.code, shown.code) == (0, 0), (found, shown)
     assert json.loads(shown.out)["places"][place]["configs"] == {"sketch@1": 1.0}
     said = json.loads(found.out)
@@ -75,6 +73,6 @@ async def test_the_command_says_where_a_request_would_go_and_who_has_that(
     assert (said["placement"]["term"], said["placement"]["config"]) == (7, {str(place): 1.0})
     assert (said["consumer"]["id"], said["consumers"]) == (has, 1)
 
-    taken_back = await kiln("placement", POOL, "--undo")
+    taken_back = await kiln.here("placement", POOL, "--undo")
     assert taken_back.code == 0, taken_back
     assert not (await read_control(kafka, catalogue, {})).placements
