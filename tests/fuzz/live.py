@@ -81,7 +81,7 @@ class Live:
             yield child
             assert child.poll() is None, f"admission ended with {child.returncode}; its log is {output.name}"
             child.send_signal(ending)
-            await asyncio.to_thread(child.wait, 60)
+            await asyncio.to_thread(child.wait, 180)
         finally:
             child.kill()
             child.wait()
@@ -166,7 +166,9 @@ class Live:
         )
         self._flush()
         await self._done(child)
-        decisions = committed(self.kafka, self.catalogue.decisions, self.catalogue.requests_partitions)
+        decisions = await asyncio.to_thread(
+            committed, self.kafka, self.catalogue.decisions, self.catalogue.requests_partitions
+        )
         (mine,) = [each.json() for each in decisions if each.key == f"{QUIET}/{request_id}".encode()]
         assert mine["verdict"] == "accepted", mine
 

@@ -223,7 +223,7 @@ async def test_what_is_lost_and_needed_is_said_and_nothing_is_decided(
     before = await read(kafka, catalogue.results), await read(kafka, catalogue.decisions)
     one = start(kafka, world, "plain")
     with pytest.raises((StateRefused, LogTruncated), match=r"bring|raise"):
-        await asyncio.wait_for(one.task, 60)
+        await asyncio.wait_for(one.task, 180)
     assert before == (await read(kafka, catalogue.results), await read(kafka, catalogue.decisions))
     # An operator who accepts the loss goes on, and what is still there is decided.
     async with running(kafka, world, "plain", accept_loss=True):
