@@ -1,6 +1,6 @@
 """The configurations of a deployment: read from YAML, looked up by reference."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -13,6 +13,7 @@ from schemas.request import ConfigRef
 from schemas.yaml_file import read_yaml
 
 DEFAULT_CHANNEL = "stable"
+_NAMED_MAX = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class ConfigCatalogue:
 
     def __init__(self, files: Iterable[ConfigFile]) -> None:
         self.files: Mapping[str, ConfigFile] = {file.name: file for file in files}
+        self._known = _some(self.files)  # once: a flood of unknown names must not sort thousands for each
         # Of references that lead somewhere, so no larger than the files; every request looks one up.
         self._found: dict[tuple[str, int | None, str | None], Sequence[Choice]] = {}
 
@@ -59,8 +61,7 @@ class ConfigCatalogue:
         declared compatible, leaves its share of a channel to the rest."""
         file = self.files.get(ref.name)
         if file is None:
-            known = ", ".join(sorted(self.files)) or "none"
-            return ConfigProblem("unknown_config", f"there is no config {ref.name!r}; known are: {known}")
+            return ConfigProblem("unknown_config", f"there is no config {ref.name!r}; known are: {self._known}")
         weights = _weights(file, ref)
         if weights is None:
             known = ", ".join(sorted(file.channels))
@@ -93,6 +94,11 @@ class ConfigCatalogue:
     def hashes(self) -> dict[str, str]:
         """`name@version` -> config hash, what the lock records."""
         return {config.label: config.config_hash for file in self.files.values() for config in file.versions.values()}
+
+
+def _some(names: Collection[str]) -> str:
+    first = ", ".join(sorted(names)[:_NAMED_MAX]) or "none"
+    return first if len(names) <= _NAMED_MAX else f"{first} and {len(names) - _NAMED_MAX} more"
 
 
 def _weights(file: ConfigFile, ref: ConfigRef) -> Mapping[int, float] | None:

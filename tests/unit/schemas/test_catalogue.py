@@ -212,3 +212,11 @@ def test_what_changes_no_pixel_may_change(folder: Path) -> None:
     write_lock(load_configs(folder), folder)
     write(folder, "poster", {1: {**VERSION, "width": 128, "retired": True, "max_images": 2}})
     assert check_lock(load_configs(folder), folder) == []
+
+
+def test_of_many_configurations_an_unknown_name_is_told_some() -> None:
+    files = [{"name": f"c{n:03}", "channels": {"stable": 1}, "versions": {1: VERSION}} for n in reversed(range(100))]
+    catalogue = ConfigCatalogue(map(ConfigFile.model_validate, files))
+    problem = catalogue.resolve(ConfigRef(name="oil"), b"me/1")
+    assert isinstance(problem, ConfigProblem)
+    assert problem.message.endswith("known are: " + ", ".join(f"c{n:03}" for n in range(20)) + " and 80 more")
