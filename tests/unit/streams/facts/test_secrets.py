@@ -72,7 +72,8 @@ async def test_it_follows_what_is_mounted_anew_and_taken_back(tmp_path: Path) ->
         put(tmp_path, "alice", "new")
         await until(lambda: fact.into(WORLD).secrets == {"alice": {"old": SECRET, "new": SECRET}})
         old.write_bytes(b"changed in its place")
-        await until(lambda: fact.into(WORLD).secrets["alice"]["old"] == b"changed in its place")
+        # While it is written anew it may be read empty, which is no key.
+        await until(lambda: fact.into(WORLD).secrets["alice"].get("old") == b"changed in its place")
         old.unlink()
         (tmp_path / "alice" / "new").unlink()
         await until(lambda: fact.into(WORLD).secrets == {})

@@ -69,7 +69,7 @@ async def test_one_client_writes_all_there_is(fakes: list[Fake]) -> None:
 async def test_after_a_failure_another_client_writes_all_of_it_again(fakes: list[Fake], first: Fake) -> None:
     fakes += [first, Fake(100)]
     failures: list[Exception] = []
-    await make(0.2).write(OUTPUTS, failures.append)
+    await make(1.0).write(OUTPUTS, failures.append)
     assert first.stopped
     assert fakes[1].sent == [b"0", b"1", b"2"]
     assert len(failures) == 1
