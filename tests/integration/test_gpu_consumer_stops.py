@@ -91,7 +91,9 @@ async def test_a_paused_pool_finishes_what_runs_and_goes_on_when_it_is_resumed(p
         await eventually(lambda: bool(looks), "a look after all has ended")
         gpu._watch._clock = Later()
         looks.clear()
-        await eventually(lambda: len(looks) > 1, "a look after the time for which a consumer may stand still")
+        ended = consumer.task.done
+        await eventually(lambda: len(looks) > 1 or ended(), "a look after the time for which it may stand still")
+        assert not ended()
         assert sum(map(len, engine.runs)) == ran < 44
         assert await pool.lag() >= 2
         assert (gpu.live(), gpu.ready(), consumer.count("paused")) == (None, None, 1)
