@@ -52,8 +52,8 @@ def rows(controls: Controls, now: datetime) -> Iterator[Row]:
     for (name, channel), split in controls.channels.items():
         versions = ", ".join(f"{version}={weight:g}" for version, weight in split.versions.items())
         yield Row("channel", f"{name}:{channel}", versions, split.reason)
-    for label in sorted(controls.retired):
-        yield Row("retire", label, "refused")
+    for label, retire in sorted(controls.retired.items()):
+        yield Row("retire", label, "refused", retire.reason)
     for name, file in controls.configs.items():
         yield Row("config", name, f"versions {', '.join(map(str, sorted(file.versions)))}")
     for tenant, quota in controls.quotas.items():
