@@ -45,7 +45,7 @@ def resume(kind: Kind, name: Name) -> None:
     kafka, catalogue = deployment()
     subject = Subject(kind, name)  # also one that has gone from the files since it was paused
     run(say(kafka, catalogue, [(_key(subject), None)]))
-    typer.echo(in_words(subject, "is not paused"))
+    typer.echo(in_words(subject, "is not paused any more"))
 
 
 def _key(subject: Subject) -> bytes:

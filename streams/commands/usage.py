@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import ValidationError
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from schemas.errors import CommandError
 from streams.commands.common import deployment, run
@@ -34,7 +34,8 @@ def usage(
     if not found:
         Console().print("Nothing was decided for such a tenant yet; `kiln lag` shows what still waits.")
         return
-    table = Table("tenant", "key", "accepted", "rejected", *_STATUSES, "given up", "outstanding", "GPU-seconds")
+    heads = ("tenant", "key", "accepted", "rejected", *_STATUSES, "given up", "outstanding", "GPU-seconds")
+    table = Table(*(Column(head, overflow="fold") for head in heads))
     for each in found:
         # Cancelled at the door or later: it is the same end to whoever sent it.
         ended = each.ended + type(each.ended)(cancelled=each.cancelled)
