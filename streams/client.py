@@ -15,10 +15,12 @@ from schemas.request import GenerationRequest
 from schemas.result import GenerationResult, parse_result
 from schemas.signature import HEADER_SIGNATURE, SigningKey
 from schemas.topics import Catalogue
-from streams.kafka.admin import require_topics
+from streams.kafka.admin import CREATE_TOPICS, require_topics
 from streams.kafka.clients import idempotent_producer, log_consumer, stop_client
 from streams.kafka.log import read_log
 from streams.kafka.settings import KafkaSettings
+
+_GIVE_A_TOPIC = "the operators give a tenant one by `topic: true` in tenants.yaml and `kiln topics create`"
 
 
 class PromptClient:
@@ -93,7 +95,8 @@ class PromptClient:
     async def _producer_of(self, topics: set[str]) -> AIOKafkaProducer:
         """Made when it is needed: who only reads may not have one."""
         if not topics <= self._written:
-            await require_topics(self._kafka, sorted(topics))
+            cure = _GIVE_A_TOPIC if self._own_topics else CREATE_TOPICS
+            await require_topics(self._kafka, sorted(topics), cure)
             self._written |= topics
         if self._producer is None:
             self._producer = idempotent_producer(self._kafka)

@@ -49,7 +49,9 @@ def cancel(
 
 
 def _name(text: str) -> tuple[str, str]:
-    tenant, _, request_id = text.partition("/")
+    tenant, slash, request_id = text.partition("/")
+    if not slash:
+        raise CommandError(f"{text!r} names a tenant and no request; write TENANT/REQUEST_ID", 2)
     try:
         asked = CancelRequest(tenant=tenant, request_id=request_id, cancel=True)
     except ValidationError as error:

@@ -19,6 +19,7 @@ from streams.kafka.drift import Observed, drift, min_in_sync
 from streams.kafka.errors import LogUnavailable
 from streams.kafka.settings import KafkaSettings
 
+CREATE_TOPICS = "run `kiln topics create`"
 _PATIENCE_SECONDS = 30.0
 _POLL_SECONDS = 0.05
 _REPLICATION_MAX = 3  # what is lost with three brokers at once is not worth a fourth copy
@@ -70,13 +71,13 @@ async def check_topics(kafka: KafkaSettings, catalogue: HasSpecs, *, replication
     return await _patiently(attempt)
 
 
-async def require_topics(kafka: KafkaSettings, names: Iterable[str]) -> None:
-    """Raises LogUnavailable where one is missing, since most clients would wait for it for ever; KafkaError where the
-    cluster cannot be reached."""
+async def require_topics(kafka: KafkaSettings, names: Iterable[str], cure: str = CREATE_TOPICS) -> None:
+    """Raises LogUnavailable, with the cure, where one is missing, since most clients would wait for it for ever;
+    KafkaError where the cluster cannot be reached."""
     async with _admin(kafka) as admin:
         present = set(await admin.list_topics())
     if missing := [name for name in names if name not in present]:
-        raise LogUnavailable(f"the topic {missing[0]} is missing; run `kiln topics create`")
+        raise LogUnavailable(f"the topic {missing[0]} is missing; {cure}")
 
 
 async def wait_led(kafka: KafkaSettings, topics: Sequence[str], *, seconds: float = _PATIENCE_SECONDS) -> None:

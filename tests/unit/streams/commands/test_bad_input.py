@@ -89,7 +89,7 @@ def test_a_wrong_setting_is_named(
         (("configs", "show", "sketch@0"), 2, "'sketch@0': the field 'version' is invalid"),
         (("configs", "show", "nothing"), 1, "there is no config 'nothing'; known are"),
         (("configs", "list", "--configs", "/nonexistent"), 1, "no config files in /nonexistent; add one"),
-        (("cancel", "first"), 2, "'first' is no TENANT/REQUEST_ID: the field 'request_id' is invalid"),
+        (("cancel", "first"), 2, "'first' names a tenant and no request; write TENANT/REQUEST_ID"),
         (("cancel", "no tenant/first"), 2, "'no tenant/first' is no TENANT/REQUEST_ID: the field 'tenant' is invalid"),
         (("cancel", "me/first", "--operator", "--own-topic"), 2, "an operator writes to cancels, unsigned"),
         (("pause", "tenant", "no/tenant"), 2, "'no/tenant' can be no tenant"),
