@@ -41,7 +41,7 @@ class Controls:
     `known` is label -> hash of the versions that are published without it, in files and their lock. A record that gives
     another hash to one of them, or to one of an earlier record, is passed over whole: what was in force stays.
 
-    The dictionaries are live: they change with the next record. `changes` grows whenever one of them does.
+    The attributes are live: they change with the next record. `changes` grows whenever one of them does.
     """
 
     def __init__(self, known: Mapping[str, str] | None = None) -> None:
@@ -49,12 +49,22 @@ class Controls:
         self.dropped: dict[Subject, Dropped] = {}
         self.channels: dict[tuple[str, str], Channel] = {}  # (config, channel)
         self.retired: dict[str, Retire] = {}  # by label, name@version
-        self.configs: dict[str, ConfigFile] = {}
-        self.quotas: dict[str, Quota] = {}  # by tenant
+        self.published: dict[str, PublishConfig] = {}  # by config
+        self.allowed: dict[str, SetQuota] = {}  # by tenant
         self.placements: dict[str, Placement] = {}  # by pool
         self.changes = 0
         self.unreadable = 0  # records passed over, whyever
         self._hashes = dict(known or {})
+
+    @property
+    def configs(self) -> dict[str, ConfigFile]:
+        """The files that are published, as of now."""
+        return {name: said.file for name, said in self.published.items()}
+
+    @property
+    def quotas(self) -> dict[str, Quota]:
+        """By tenant, as of now."""
+        return {tenant: said.quota for tenant, said in self.allowed.items()}
 
     def fold(self, record: Record) -> PassedOver | None:
         """Anybody's record. What it cannot be read as changes nothing, and is said by what is returned."""
@@ -94,9 +104,9 @@ class Controls:
             case ["retire", config, version] if "@" not in config and _is_version(version):
                 return self.retired, f"{config}@{int(version)}"
             case ["config", name]:
-                return self.configs, name
+                return self.published, name
             case ["tenant", name]:
-                return self.quotas, name
+                return self.allowed, name
             case ["placement", pool]:
                 return self.placements, pool
         raise Undecodable("its key is no subject of this release")
@@ -109,16 +119,16 @@ class Controls:
             case Drop(reason=reason):
                 slot[key] = Dropped(at_ms, reason)
             case PublishConfig(file=file):
-                slot[key] = self._published(key, file)
-            case SetQuota(quota=quota):
-                slot[key] = quota
+                self._publish(key, file)
+                slot[key] = said
             case Placement(term=term) if before is not None and term < before.term:
                 pass  # of a controller that has been replaced
             case _:
                 slot[key] = said
         self.changes += before != slot.get(key)
 
-    def _published(self, name: str, file: ConfigFile) -> ConfigFile:
+    def _publish(self, name: str, file: ConfigFile) -> None:
+        """Its hashes are known from now on, also when it is taken back."""
         if file.name != name:
             raise Undecodable(f"it is about {name!r} and holds the config {file.name!r}")
         hashes = {config.label: config.config_hash for config in file.versions.values()}
@@ -129,7 +139,6 @@ class Controls:
                     "publish it as a new version; what was in force stays"
                 )
         self._hashes |= hashes
-        return file
 
 
 def _is_version(text: str) -> bool:

@@ -54,12 +54,13 @@ def rows(controls: Controls, now: datetime) -> Iterator[Row]:
         yield Row("channel", f"{name}:{channel}", versions, split.reason)
     for label, retire in sorted(controls.retired.items()):
         yield Row("retire", label, "refused", retire.reason)
-    for name, file in controls.configs.items():
-        yield Row("config", name, f"versions {', '.join(map(str, sorted(file.versions)))}")
-    for tenant, quota in controls.quotas.items():
-        yield Row("tenant", tenant, f"{quota.per_second:g} a second, {quota.burst:g} at once")
+    for name, published in controls.published.items():
+        yield Row("config", name, f"versions {', '.join(map(str, sorted(published.file.versions)))}", published.reason)
+    for tenant, allowed in controls.allowed.items():
+        quota = allowed.quota
+        yield Row("tenant", tenant, f"{quota.per_second:g} a second, {quota.burst:g} at once", allowed.reason)
     for pool, placement in controls.placements.items():
-        yield Row("placement", pool, f"{len(placement.models)} models, term {placement.term}")
+        yield Row("placement", pool, f"{len(placement.models)} models, term {placement.term}", placement.reason)
 
 
 def _at(time: datetime) -> str:

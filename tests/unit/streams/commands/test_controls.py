@@ -37,8 +37,8 @@ def test_every_word_is_a_row() -> None:
         (control_key("drop", "tenant", "blue"), Drop(reason="a leaked key")),
         (control_key("channel", "sketch", "stable"), Channel.model_validate({"versions": {1: 95, 2: 5}})),
         (control_key("retire", "sketch", "1"), Retire(reason="another model")),
-        (control_key("config", "sketch"), PublishConfig(file=config_file("sketch"))),
-        (control_key("tenant", "blue"), SetQuota(quota=Quota(per_second=2, burst=5))),
+        (control_key("config", "sketch"), PublishConfig(file=config_file("sketch"), reason="fewer steps")),
+        (control_key("tenant", "blue"), SetQuota(quota=Quota(per_second=2, burst=5), reason="a launch")),
         (control_key("placement", "h200"), Placement(term=3, partitions=8, models={})),
     ) == [
         ("pause", "pool/h200", "until 2030-01-31T12:10:00Z", "a new driver"),
@@ -47,8 +47,8 @@ def test_every_word_is_a_row() -> None:
         ("drop", "tenant/blue", "what was sent until 2030-01-31T12:00:00Z", "a leaked key"),
         ("channel", "sketch:stable", "1=95, 2=5", ""),
         ("retire", "sketch@1", "refused", "another model"),
-        ("config", "sketch", "versions 1, 2", ""),
-        ("tenant", "blue", "2 a second, 5 at once", ""),
+        ("config", "sketch", "versions 1, 2", "fewer steps"),
+        ("tenant", "blue", "2 a second, 5 at once", "a launch"),
         ("placement", "h200", "0 models, term 3", ""),
     ]
 
