@@ -53,7 +53,6 @@ class Controls:
         self.allowed: dict[str, SetQuota] = {}  # by tenant
         self.placements: dict[str, Placement] = {}  # by pool
         self.changes = 0
-        self.unreadable = 0  # records passed over, whyever
         self._hashes = dict(known or {})
 
     @property
@@ -81,10 +80,8 @@ class Controls:
             slot, subject = self._place(key)
             self._put(slot, subject, None if value is None else decode_control(key, value), at_ms)
         except Undecodable as error:
-            self.unreadable += 1
             return PassedOver("unreadable", str(error))
         except _Refused as error:
-            self.unreadable += 1
             return PassedOver("another_hash", str(error))
         return None
 
