@@ -43,7 +43,6 @@ def accepted(draft: Draft) -> Decided:
 
 def rejected(draft: Draft, refusal: Refusal, state: State, world: World) -> Decided:
     """Final: to try again the sender uses a new request id."""
-    bookings = uncharged(draft, state, world)
     result = Rejected(
         tenant=draft.tenant,
         request_id=draft.request_id,
@@ -56,21 +55,7 @@ def rejected(draft: Draft, refusal: Refusal, state: State, world: World) -> Deci
         field=refusal.field,
         retry_after_seconds=refusal.retry_after_seconds,
     )
-    decision = Decision(
-        number=draft.number,
-        tenant=draft.tenant,
-        key=draft.key,
-        request_id=draft.request_id,
-        job_id=str(draft.job),
-        verdict="rejected",
-        code=refusal.code,
-        message=refusal.message,
-        payload_digest=draft.digest,
-        offset=draft.arrival.offset,
-        appended_ms=draft.appended_ms,
-        bucket_after=bookings[0].levels.tokens if bookings else None,
-    )
-    return Decided(decision, result, draft.clock_ms, bookings=bookings)
+    return _ended(draft, result, state, world)
 
 
 def cancelled(draft: Draft, cancellation: Cancellation, state: State, world: World) -> Decided:
@@ -78,21 +63,30 @@ def cancelled(draft: Draft, cancellation: Cancellation, state: State, world: Wor
     message = "cancelled before it was admitted"
     if cancellation.because:
         message = f"{message}: {cancellation.because}"
-    bookings = uncharged(draft, state, world)
     result = Cancelled(
         tenant=draft.tenant,
         request_id=draft.request_id,
         job_id=str(draft.job),
+        retry_of=draft.retry_of,
+        metadata=draft.metadata,
         finished_at=_at(draft.now_ms),
         message=message,
     )
+    return _ended(draft, result, state, world)
+
+
+def _ended(draft: Draft, result: Rejected | Cancelled, state: State, world: World) -> Decided:
+    """At the door, and not charged."""
+    bookings = uncharged(draft, state, world)
     decision = Decision(
         number=draft.number,
         tenant=draft.tenant,
+        key=draft.key,
         request_id=draft.request_id,
-        job_id=str(draft.job),
-        verdict="cancelled",
-        message=message,
+        job_id=result.job_id,
+        verdict=result.status,
+        code=result.code if isinstance(result, Rejected) else None,
+        message=result.message,
         payload_digest=draft.digest,
         offset=draft.arrival.offset,
         appended_ms=draft.appended_ms,

@@ -88,6 +88,13 @@ def test_a_drop_ends_what_came_before_it(subject: Subject) -> None:
     assert accepted(there.send(request("later"), at_ms=NOW_MS + 6))
 
 
+def test_a_dropped_request_ends_as_its_sender_named_it() -> None:
+    there = partition(dropped={POOL: Dropped(NOW_MS)})
+    verdict: Any = there.send(request(key="web", retry_of="r0", metadata={"order": "7"}))
+    assert (verdict.result.retry_of, verdict.result.metadata) == ("r0", {"order": "7"})
+    assert verdict.decision.key == "web"
+
+
 def test_a_decision_that_is_logged_stands() -> None:
     there = partition()
     job = accepted(there.decide(arrival(request(), 0))).job_id
