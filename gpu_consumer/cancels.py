@@ -1,37 +1,23 @@
 """Which jobs a cancel reaches: the cancels topic, followed."""
 
 from collections.abc import Callable
-from typing import Self
 
 from gpu_consumer.backlog import Job
 from schemas.topics import Catalogue
 from streams.cancels import CancelTimes
+from streams.kafka.followed import Followed
 from streams.kafka.log import Record
 from streams.kafka.settings import KafkaSettings
 from streams.kafka.view import CompactedView
 
 
-class Cancels:
-    """An async context manager. A broker in trouble makes the view old; `failure` says why it ended for good.
-
-    `heard` is told the name of each request of which a cancel comes in.
-    """
+class Cancels(Followed):
+    """`heard` is told the name of each request of which a cancel comes in."""
 
     def __init__(self, kafka: KafkaSettings, catalogue: Catalogue, *, heard: Callable[[bytes], None]) -> None:
-        self._view = CompactedView(kafka, catalogue.cancels, self.fold)
+        super().__init__(CompactedView(kafka, catalogue.cancels, self.fold))
         self._times = CancelTimes(catalogue.settings.cancels_retention_ms)
         self._heard = heard
-
-    async def __aenter__(self) -> Self:
-        await self._view.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._view.stop()
-
-    @property
-    def failure(self) -> Exception | None:
-        return self._view.failure
 
     def __len__(self) -> int:
         return len(self._times.known)

@@ -1,7 +1,6 @@
 """What batches take, told to every engine of the same device: ours is published, theirs read. Nobody waits for it."""
 
 import asyncio
-import contextlib
 import logging
 from collections import OrderedDict, deque
 from collections.abc import Callable
@@ -10,7 +9,6 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError
 
 from gpu_consumer.engine.protocol import Peak
 from gpu_consumer.memory import quantile_of
@@ -18,8 +16,8 @@ from schemas.codec import encode
 from schemas.demand import DEMAND_PREFIX
 from schemas.errors import Undecodable
 from schemas.observation import Observation, decode_observation
-from streams.kafka.clients import idempotent_producer, stop_client
 from streams.kafka.log import Record
+from streams.kafka.periodic import publish_for_ever
 from streams.kafka.settings import KafkaSettings
 from streams.kafka.view import CompactedView
 
@@ -92,7 +90,8 @@ class Observations:
     async def start(self) -> None:
         """Begin to read and to publish, in tasks of its own. Does not wait for the broker."""
         await self._view.start()
-        self._task = asyncio.create_task(self._run(), name="observations")
+        work = publish_for_ever(self._kafka, self._period_seconds, self._publish, "observations are")
+        self._task = asyncio.create_task(work, name="observations")
 
     async def stop(self) -> None:
         """What was noted last may stay untold. Bounded by kafka.close_timeout_ms, twice."""
@@ -130,25 +129,6 @@ class Observations:
         self._told.move_to_end(key)
         while len(self._told) > _KEPT:
             self._told.popitem(last=False)
-
-    async def _run(self) -> None:
-        trouble = False
-        while True:
-            try:
-                async with contextlib.AsyncExitStack() as stack:
-                    producer = idempotent_producer(self._kafka)
-                    stack.push_async_callback(stop_client, producer, self._kafka.close_timeout_ms / 1000)
-                    async with asyncio.timeout(self._kafka.request_timeout_ms / 1000):
-                        await producer.start()
-                    while True:
-                        await self._publish(producer)
-                        trouble = False
-                        await asyncio.sleep(self._period_seconds)
-            except (KafkaError, TimeoutError, OSError) as error:
-                if not trouble:  # once, and not every period of an outage
-                    _LOG.warning("observations are not published for now: %r", error)
-                trouble = True
-            await asyncio.sleep(self._period_seconds)
 
     async def _publish(self, producer: AIOKafkaProducer) -> None:
         """Tell all that is new; what fails is new again. Raises KafkaError, TimeoutError."""

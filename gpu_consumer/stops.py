@@ -11,6 +11,7 @@ from schemas.control import Subject
 from schemas.stops import drop_of, ends_ms, in_words, of_config, of_tenant, pause_of
 from schemas.topics import Catalogue
 from streams.control import Controls
+from streams.kafka.followed import Followed
 from streams.kafka.log import Record
 from streams.kafka.settings import KafkaSettings
 from streams.kafka.view import CompactedView
@@ -18,9 +19,8 @@ from streams.kafka.view import CompactedView
 _LOG = logging.getLogger(__name__)
 
 
-class Stops:
-    """The control topic, followed. An async context manager. A broker in trouble, or a topic that is missing, leaves
-    standing what was heard; `failure` says why it ended for good.
+class Stops(Followed):
+    """The control topic, followed. A broker in trouble, or a topic that is missing, leaves standing what was heard.
 
     `changed` is called when something else is in force than before.
     """
@@ -36,7 +36,7 @@ class Stops:
         changed: Callable[[], None],
     ) -> None:
         self._controls = Controls()
-        self._view = CompactedView(kafka, catalogue.control, self.fold)
+        super().__init__(CompactedView(kafka, catalogue.control, self.fold))
         self._pool = Subject("pool", pool)
         self._clock = clock
         self._wait_seconds = wait_seconds
@@ -45,15 +45,7 @@ class Stops:
 
     async def __aenter__(self) -> Self:
         self._wait_until = self._clock.steady() + self._wait_seconds
-        await self._view.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._view.stop()
-
-    @property
-    def failure(self) -> Exception | None:
-        return self._view.failure
+        return await super().__aenter__()
 
     @property
     def read(self) -> bool:

@@ -1,25 +1,21 @@
 """The demand of the partitions owned here, told to every admission process. Best effort: nobody waits for it."""
 
 import asyncio
-import contextlib
-import logging
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Self
 
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError
 
 from admission.state import State
 from schemas.codec import encode
 from schemas.demand import Demand
 from streams.demand import RateMeter, Rates, Teller
-from streams.kafka.clients import idempotent_producer, stop_client
+from streams.kafka.periodic import publish_for_ever
 from streams.kafka.settings import KafkaSettings
 from streams.settings import AdmissionServiceSettings
 
-_LOG = logging.getLogger(__name__)
 _REPEATS = 4  # within the time for which a demand is believed, so that one may be lost
 
 Before = Callable[[int], tuple[Rates, float] | None]
@@ -37,7 +33,8 @@ class Telling:
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        self._task = asyncio.create_task(self._run(), name="telling")
+        work = publish_for_ever(self._kafka, self._settings.demand_seconds, self._tell, "what waits here is")
+        self._task = asyncio.create_task(work, name="telling")
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -58,27 +55,8 @@ class Telling:
         if self._tellers.get(teller.state.partition) is teller:
             del self._tellers[teller.state.partition]
 
-    async def _run(self) -> None:
-        trouble = False
-        while True:
-            try:
-                async with contextlib.AsyncExitStack() as stack:
-                    producer = idempotent_producer(self._kafka)
-                    stack.push_async_callback(stop_client, producer, self._kafka.close_timeout_ms / 1000)
-                    async with asyncio.timeout(self._kafka.request_timeout_ms / 1000):
-                        await producer.start()
-                    while True:
-                        await self._tell(producer)
-                        trouble = False
-                        await asyncio.sleep(self._settings.demand_seconds)
-            except (KafkaError, TimeoutError, OSError, ValueError) as error:  # the last: a figure that none can be
-                if not trouble:  # once, and not every period of an outage
-                    _LOG.warning("what waits here is not told for now: %r", error)
-                trouble = True
-            await asyncio.sleep(self._settings.demand_seconds)
-
     async def _tell(self, producer: AIOKafkaProducer) -> None:
-        """All that is new, and then that it was told. Raises KafkaError, TimeoutError."""
+        """All that is new, and then that it was told. Raises KafkaError, TimeoutError, ValueError."""
         now, repeat_seconds = time.monotonic(), self._settings.demand_seconds_max / _REPEATS
         news: list[tuple[Teller, Demand]] = []
         for teller in self._tellers.values():

@@ -2,7 +2,6 @@
 
 import logging
 from dataclasses import dataclass, replace
-from typing import Self
 
 from admission.world import World
 from schemas.catalogue import ConfigCatalogue
@@ -10,6 +9,7 @@ from schemas.overlay import overlay
 from schemas.tenants import Quota, Tenants
 from schemas.topics import Catalogue
 from streams.control import Controls
+from streams.kafka.followed import Followed
 from streams.kafka.log import Record
 from streams.kafka.settings import KafkaSettings
 from streams.kafka.view import CompactedView
@@ -36,7 +36,7 @@ class _Built:
         )
 
 
-class ControlFact:
+class ControlFact(Followed):
     name = "control"
 
     def __init__(
@@ -44,29 +44,14 @@ class ControlFact:
     ) -> None:
         """The hashes of `declared` are published: control cannot give its versions others."""
         self.controls = Controls(declared.hashes())
-        self._view = CompactedView(kafka, catalogue.control, self.fold)
+        super().__init__(CompactedView(kafka, catalogue.control, self.fold))
         self._metrics = metrics
         self._built: _Built | None = None
         self._told: tuple[str, ...] = ()
 
-    async def __aenter__(self) -> Self:
-        await self._view.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._view.stop()
-
     @property
     def problem(self) -> str | None:
         return None if self._view.ready else "control is not read to its end yet"
-
-    @property
-    def failure(self) -> Exception | None:
-        return self._view.failure
-
-    @property
-    def age_seconds(self) -> float:
-        return self._view.age_seconds
 
     def fold(self, record: Record) -> None:
         """What cannot come true is said once, and decides nothing: the rest of the deployment goes on."""

@@ -5,7 +5,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Self
 
 from admission.world import World
 from schemas.demand import DEMAND_PREFIX
@@ -13,6 +12,7 @@ from schemas.errors import Undecodable
 from schemas.observation import decode_observation
 from schemas.pools import Pool
 from schemas.topics import Catalogue
+from streams.kafka.followed import Followed
 from streams.kafka.log import Record
 from streams.kafka.settings import KafkaSettings
 from streams.kafka.view import CompactedView
@@ -32,7 +32,7 @@ class _Measure:
     at: datetime
 
 
-class PricesFact:
+class PricesFact(Followed):
     """Nothing waits for it: what was not measured costs the preset of its config."""
 
     name = "prices"
@@ -45,14 +45,7 @@ class PricesFact:
         self._measures: OrderedDict[bytes, _Measure] = OrderedDict()
         self._by_config: dict[str, set[bytes]] = {}
         self._prices: dict[tuple[str, str], float] = {}
-        self._view = CompactedView(kafka, catalogue.observations, self.fold)
-
-    async def __aenter__(self) -> Self:
-        await self._view.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._view.stop()
+        super().__init__(CompactedView(kafka, catalogue.observations, self.fold))
 
     @property
     def problem(self) -> str | None:
@@ -62,14 +55,6 @@ class PricesFact:
     def ready(self) -> bool:
         """Whether all that was measured has been read once."""
         return self._view.ready
-
-    @property
-    def failure(self) -> Exception | None:
-        return self._view.failure
-
-    @property
-    def age_seconds(self) -> float:
-        return self._view.age_seconds
 
     def into(self, world: World) -> World:
         return replace(world, prices=self._prices)

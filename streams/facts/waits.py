@@ -19,6 +19,7 @@ from schemas.errors import Undecodable
 from schemas.topics import Catalogue
 from streams.cluster import Cluster
 from streams.demand import Rates, waits_of
+from streams.kafka.followed import Followed
 from streams.kafka.log import Record
 from streams.kafka.settings import KafkaSettings
 from streams.kafka.view import CompactedView
@@ -38,7 +39,7 @@ class _Heard:
         return max(wall - self.demand.at.timestamp(), now - self.at)
 
 
-class WaitsFact:
+class WaitsFact(Followed):
     name = "waits"
 
     def __init__(
@@ -53,14 +54,14 @@ class WaitsFact:
         self._cluster = cluster
         self._settings = settings
         self._metrics = metrics
-        self._view = CompactedView(kafka, catalogue.observations, self.fold)
+        super().__init__(CompactedView(kafka, catalogue.observations, self.fold))
         self._heard: dict[int, _Heard] = {}
         self._gpus: dict[str, tuple[int, float]] = {}  # pool -> consumers, and when that was seen
         self._waits: Mapping[str, Wait] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
-        await self._view.start()
+        await super().__aenter__()
         for work, name in ((self._sum_up(), "waits"), (self._look_at_groups(), "capacity")):
             self._tasks.add(asyncio.create_task(work, name=name))
         return self
@@ -69,7 +70,7 @@ class WaitsFact:
         for task in self._tasks:
             task.cancel()
         await asyncio.wait(self._tasks)
-        await self._view.stop()
+        await super().__aexit__()
 
     @property
     def problem(self) -> str | None:
@@ -78,11 +79,7 @@ class WaitsFact:
     @property
     def failure(self) -> Exception | None:
         ended = (task.exception() for task in self._tasks if task.done() and not task.cancelled())
-        return self._view.failure or next((error for error in ended if isinstance(error, Exception)), None)
-
-    @property
-    def age_seconds(self) -> float:
-        return self._view.age_seconds
+        return super().failure or next((error for error in ended if isinstance(error, Exception)), None)
 
     @property
     def looked(self) -> bool:

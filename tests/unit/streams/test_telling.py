@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from schemas.demand import Demand, decode_demand
-from streams import telling as module
 from streams.demand import Teller
+from streams.kafka import periodic
 from streams.kafka.settings import KafkaSettings
 from streams.settings import AdmissionServiceSettings
 from streams.telling import Telling
@@ -46,11 +46,11 @@ async def test_a_figure_that_cannot_be_told_is_no_end_of_the_telling(
 
     async def stop(*_: Any) -> None: ...
 
-    monkeypatch.setattr(module, "idempotent_producer", lambda _: producer)
-    monkeypatch.setattr(module, "stop_client", stop)
+    monkeypatch.setattr(periodic, "idempotent_producer", lambda _: producer)
+    monkeypatch.setattr(periodic, "stop_client", stop)
     monkeypatch.setattr(Teller, "news", news_of)
     async with Telling(KAFKA, "kiln.observations", SETTINGS, lambda _: None) as telling:
         telling.begin(partition.state)
         told = await asyncio.wait_for(producer.told.get(), 30)
     assert (told.partition, told.waiting) == (HOME, {"default": {"standard": 2.0}})
-    assert len([each for each in caplog.records if "not told" in each.message]) == 1
+    assert len([each for each in caplog.records if "not published" in each.message]) == 1
