@@ -59,7 +59,8 @@ class Declared:
         """Of every version that is published with these files."""
         return {**self.catalogue.hashes(), **self.locked}
 
-    def controls(self, known: Mapping[str, str]) -> Controls:
+    @staticmethod
+    def controls(known: Mapping[str, str]) -> Controls:
         """What control says now; what it says and nobody follows is told on stderr. Asks the cluster."""
         kafka, catalogue = deployment()
         return run(read_control(kafka, catalogue, known, lambda over: typer.echo(f"note: {over.message}", err=True)))

@@ -9,6 +9,7 @@ from schemas.control import Drop, Subject, control_key
 from schemas.errors import CommandError
 from schemas.stops import in_words
 from streams.commands.common import deployment, run
+from streams.commands.declared import Declared
 from streams.commands.subject import Kind, Name, Reason, checked_reason, known
 from streams.control_log import say
 
@@ -27,6 +28,8 @@ def drop(
     kafka, catalogue = deployment()
     if undo:
         subject = Subject(kind, name)
+        if subject not in Declared.controls({}).dropped:
+            raise CommandError(f"{in_words(subject, 'was not dropped')}; `kiln controls` shows what was")
         run(say(kafka, catalogue, [(_key(subject), None)]))
         typer.echo(f"{in_words(subject, 'is not dropped')}; what has ended stays so")
         return

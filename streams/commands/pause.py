@@ -10,6 +10,7 @@ from schemas.control import Pause, Subject, SubjectKind, control_key
 from schemas.errors import CommandError
 from schemas.stops import in_words
 from streams.commands.common import deployment, run
+from streams.commands.declared import Declared
 from streams.commands.subject import Kind, Name, Reason, checked_reason, known
 from streams.control_log import say
 
@@ -44,6 +45,8 @@ def resume(kind: Kind, name: Name) -> None:
     """Take a pause back. Requests that were refused meanwhile stay refused: they are sent again under new ids."""
     kafka, catalogue = deployment()
     subject = Subject(kind, name)  # also one that has gone from the files since it was paused
+    if subject not in Declared.controls({}).paused:
+        raise CommandError(f"{in_words(subject, 'is not paused')}; `kiln controls` shows what is")
     run(say(kafka, catalogue, [(_key(subject), None)]))
     typer.echo(in_words(subject, "is not paused any more"))
 

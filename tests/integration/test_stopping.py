@@ -138,6 +138,9 @@ async def test_a_pause_and_its_end_are_heard_without_a_restart(pool: GpuPool, ki
         assert said == [("pool/a", "a new driver")]
 
         assert (await kiln.here("resume", "pool", "a")).code == 0
+        for taken_back_twice in (("resume", "pool", "a"), ("drop", "pool", "a", "--undo")):
+            nothing = await kiln.here(*taken_back_twice)
+            assert (nothing.code, nothing.out) == (1, ""), nothing
         await eventually(lambda: paused() == 0 and not consumer.consumer._stops.paused, what="both have heard it")
         send(kafka, catalogue, request(TENANT, "again", retry_of="refused"))
         assert (await ended(pool, 2))["again"].status == "succeeded"
