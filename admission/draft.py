@@ -65,7 +65,7 @@ class Draft:
     request: GenerationRequest = field(init=False)  # limits
     config: GenerationConfig = field(init=False)  # config
     pool: Pool = field(init=False)  # config
-    gpu_seconds: float = field(init=False)  # price
+    gpu_seconds: float = field(init=False)  # price: of the whole request
     deadline_ms: int = field(init=False)  # deadline
     bookings: tuple[Booking, ...] = field(init=False)  # quota
     route: Route = field(init=False)  # route
@@ -80,11 +80,6 @@ class Draft:
     def lane(self) -> Lane:
         """Where it is to wait."""
         return "bulk" if self.overflows else self.request.priority
-
-    @property
-    def price_gpu_seconds(self) -> float:
-        """Of the whole request."""
-        return self.gpu_seconds
 
 
 StageResult: TypeAlias = Refusal | None

@@ -17,7 +17,7 @@ def deadline(draft: Draft, state: State, world: World) -> StageResult:
     if wanted_ms <= draft.now_ms:
         return Refusal("deadline_infeasible", "the deadline has passed; send a later one or none", "deadline")
     left_seconds = (wanted_ms - draft.now_ms) / 1000
-    picture_seconds = draft.price_gpu_seconds / draft.request.images
+    picture_seconds = draft.gpu_seconds / draft.request.images
     if left_seconds < picture_seconds:
         return Refusal(
             "deadline_infeasible",

@@ -64,7 +64,7 @@ def _degrade(draft: Draft, state: State, world: World, found: Estimate) -> bool:
     other.config, other.pool = sibling, pool
     if any(stage(other, state, world) is not None for stage in _JUDGED_AGAIN):
         return False
-    if other.price_gpu_seconds >= draft.price_gpu_seconds:
+    if other.gpu_seconds >= draft.gpu_seconds:
         return False
     if wait_of(other, state, world).soonest_seconds > found.soonest_seconds:
         return False

@@ -13,7 +13,7 @@ _UNBOUND = KeyQuota(per_second=1e6, burst=1e9)  # of a key without a quota of it
 
 def quota(draft: Draft, state: State, world: World) -> StageResult:
     """Charge every meter of the tenant and of its key at quota time, or none. What is refused costs nothing."""
-    price = draft.price_gpu_seconds
+    price = draft.gpu_seconds
     holders = _holders(draft, world)
     short: list[tuple[str, Short]] = []
     bookings: list[Booking] = []
@@ -72,7 +72,7 @@ def _refusal(draft: Draft, short: list[tuple[str, Short]]) -> Refusal:
     if tightest.wait_ms is None:
         return Refusal(
             "rate_limited",
-            f"{whose} has {tightest.allows} and this request costs {draft.price_gpu_seconds:g}, so it never passes; "
+            f"{whose} has {tightest.allows} and this request costs {draft.gpu_seconds:g}, so it never passes; "
             f"ask for fewer images or a cheaper config under a new request id",
             "images" if draft.request.images > 1 else "config",
         )
