@@ -29,6 +29,7 @@ from gpu_consumer.watch import NoProgress
 from schemas.catalogue import DEFAULT_CHANNEL, ConfigCatalogue, ConfigProblem
 from schemas.config import GenerationConfig
 from schemas.errors import CatalogueError, CommandError
+from schemas.reference import config_ref
 from schemas.request import ConfigRef
 from schemas.topics import Catalogue
 from streams.backoff import Backoff
@@ -51,15 +52,15 @@ _EXITS: tuple[tuple[type[Exception], int], ...] = (
 
 
 def preload_list(wanted: str, pool: str, configs: ConfigCatalogue) -> tuple[GenerationConfig, ...]:
-    """What `wanted` names: `stable`, or labels by commas. Raises CatalogueError where there is none."""
+    """What `wanted` names: `stable`, or configurations by commas. Raises CatalogueError where there is none."""
     if wanted.strip() == DEFAULT_CHANNEL:
         return _once(_stable(pool, configs))
     named: list[GenerationConfig] = []
     for label in filter(None, map(str.strip, wanted.split(","))):
-        name, _, version = label.partition("@")
-        if version and not version.isdigit():
-            raise CatalogueError(f"KILN_GPU_PRELOAD: {label!r} is no label such as sketch@1")
-        found = configs.choices(ConfigRef(name=name, version=int(version) if version else None))
+        try:
+            found = configs.choices(config_ref(label))
+        except CommandError as error:
+            raise CatalogueError(f"KILN_GPU_PRELOAD: {error}") from error
         if isinstance(found, ConfigProblem):
             raise CatalogueError(f"KILN_GPU_PRELOAD: {found.message}")
         named += [choice.config for choice in found]

@@ -55,8 +55,8 @@ class GpuConsumerSettings(BaseSettings):
     models_dir: Path = Field(default=Path(".kiln/models"), description="A folder a model, as save_pretrained writes.")
     preload: str = Field(
         default="stable",
-        description="Loaded and warmed before the group is joined: labels such as sketch@1 by commas; `stable` for the "
-        "stable version of each config of this pool; empty for none.",
+        description="Loaded and warmed before the group is joined: NAME, NAME@VERSION or NAME:CHANNEL by commas; "
+        "`stable` for the stable versions of each config of this pool; empty for none.",
     )
     threads: Annotated[int, Field(ge=1, le=256)] = Field(
         default=1, description="CPU threads of the engine. Fixed, for the sums of a picture depend on how they split."

@@ -91,14 +91,14 @@ CONFIGS = ConfigCatalogue(
         ("stable", ["sketch@2", "split@1", "split@2"]),  # all that requests may get, each once
         ("", []),
         ("sketch@1, other", ["sketch@1", "other@1"]),
-        ("split, split@2", ["split@1", "split@2"]),
+        ("split, split@2, beta:canary", ["split@1", "split@2", "beta@1"]),
     ],
 )
 def test_the_preload_list_is_the_stable_configs_of_the_pool_or_what_is_named(wanted: str, labels: list[str]) -> None:
     assert [each.label for each in preload_list(wanted, "a", CONFIGS)] == labels
 
 
-@pytest.mark.parametrize("wanted", ["sketch@9", "nothing", "sketch@one", "beta"])
+@pytest.mark.parametrize("wanted", ["sketch@9", "nothing", "sketch@one", "sketch@²", "sketch@0", "sketch@", "beta"])
 def test_a_preload_that_does_not_exist_stops_the_start(wanted: str) -> None:
     with pytest.raises(CatalogueError, match="KILN_GPU_PRELOAD"):
         preload_list(wanted, "a", CONFIGS)
