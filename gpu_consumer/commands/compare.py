@@ -15,7 +15,6 @@ from gpu_consumer.engine.settings import EngineSettings
 from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.sheets.comparison import Side, comparison_sheet
 from gpu_consumer.verify.draw import Drawer
-from schemas.catalogue import ConfigCatalogue
 from schemas.config import GenerationConfig
 from schemas.deployment import DeploymentSettings
 from schemas.errors import CatalogueError, CommandError
@@ -44,9 +43,13 @@ def compare(
     """
     wanted = read_prompts(prompts)
     given = {name: value for name, value in (("device", device), ("models_dir", models)) if value is not None}
-    settings = read_settings(GpuConsumerSettings, **given).engine_settings()
-    configs, pools = _deployment()
-    sides = (one_config(configs, one), one_config(configs, other))
+    try:
+        settings = read_settings(GpuConsumerSettings, **given).engine_settings()
+        deployment = DeploymentSettings()
+        configs, pools = deployment.load_configs(), deployment.load_pools().pools
+        sides = (one_config(configs, one), one_config(configs, other))
+    except (CommandError, CatalogueError) as error:
+        raise CommandError(str(error), 2) from error
     drawings = asyncio.run(_draw(settings, sides, wanted, images, seed, pools))
     sheet = comparison_sheet([prompt.text for prompt in wanted], [_side(drawing, images) for drawing in drawings])
     try:
@@ -100,11 +103,3 @@ def _side(drawing: Drawing, images: int) -> Side:
     outcomes = [one.outcome for one in ended if one.outcome is not None]
     rows = [outcomes[first : first + images] for first in range(0, len(outcomes), images)]
     return Side(f"{measured.config.label}  {measured.config.config_hash[:12]}", measured.lines(), rows)
-
-
-def _deployment() -> tuple[ConfigCatalogue, Mapping[str, Pool]]:
-    try:
-        deployment = DeploymentSettings()
-        return deployment.load_configs(), deployment.load_pools().pools
-    except CatalogueError as error:
-        raise CommandError(str(error), 2) from error

@@ -64,7 +64,8 @@ def test_both_sides_get_the_same_seeds_and_a_failure_is_an_exit_status(
 def test_what_cannot_be_drawn_is_said_before_anything_is(
     engine: ScriptedEngine, tmp_path: Path, one: str, other: str, sentence: str
 ) -> None:
-    with pytest.raises(CommandError, match=sentence):
+    with pytest.raises(CommandError, match=sentence) as raised:
         compare(one, other, tmp_path / "prompts", tmp_path / "sheet.png")
+    assert raised.value.code == 2, "1 is for a picture that failed"
     assert engine.starts == 0
     assert not (tmp_path / "sheet.png").exists()
