@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,6 +21,7 @@ from schemas.settings import read_settings
 from streams.kafka.errors import StreamError
 from streams.kafka.settings import KafkaSettings
 from streams.logs import log_to_stderr
+from streams.signals import until_signal
 
 app = typer.Typer(no_args_is_help=True, help="GPU consumers: run the work of a pool on one GPU.")
 
@@ -54,7 +54,7 @@ def run(
     log_to_stderr(verbose=verbose)
     given = {"pool": pool, "engine": engine, "device": device, "models_dir": models, "health_port": health_port}
     try:
-        asyncio.run(_until_signal({name: value for name, value in given.items() if value is not None}))
+        asyncio.run(_serve({name: value for name, value in given.items() if value is not None}))
     except StoreError as error:
         raise CommandError(f"the store cannot be used: {error}") from error
     except StreamError as error:
@@ -88,13 +88,9 @@ def _service(given: dict[str, Any]) -> GpuService:
         raise CommandError(str(error)) from error
 
 
-async def _until_signal(given: dict[str, Any]) -> None:
+async def _serve(given: dict[str, Any]) -> None:
     service = _service(given)
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for each in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(each, stop.set)
-    await service.run(stop)
+    await until_signal(service.run)
     if service.consumer.store_calls:
         # All is handed back; Python would wait for the threads of calls that hang, beyond the pod's grace.
         os._exit(0)

@@ -1,7 +1,6 @@
 """`kiln admission`: validate, rate-limit, price and route requests."""
 
 import asyncio
-import signal
 from typing import Annotated
 
 import typer
@@ -19,6 +18,7 @@ from streams.kafka.settings import KafkaSettings
 from streams.logs import log_to_stderr
 from streams.service import AdmissionService
 from streams.settings import AdmissionServiceSettings
+from streams.signals import until_signal
 
 app = typer.Typer(no_args_is_help=True, help="Admission: decide which requests enter, and where they go.")
 
@@ -48,7 +48,7 @@ def run(
     catalogue = declared.catalogue
     intake = make_intake(settings.intake, kafka, group=catalogue.admission_group, topic=catalogue.requests)
     try:
-        asyncio.run(_until_signal(AdmissionService(settings, kafka, declared, intake)))
+        asyncio.run(until_signal(AdmissionService(settings, kafka, declared, intake).run))
     except (AdmissionError, LogTruncated) as error:
         raise CommandError(str(error), EXIT_REFUSED) from error
     except (ServiceError, StreamError) as error:
@@ -57,11 +57,3 @@ def run(
         raise CommandError(
             f"Kafka at {kafka.bootstrap_servers} does not answer: {error}; look at the broker"
         ) from error
-
-
-async def _until_signal(service: AdmissionService) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for each in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(each, stop.set)
-    await service.run(stop)

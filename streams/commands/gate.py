@@ -1,7 +1,6 @@
 """`kiln gate`: what tenants wrote to topics of their own goes on to requests."""
 
 import asyncio
-import signal
 from typing import Annotated
 
 import typer
@@ -14,6 +13,7 @@ from streams.gate.service import GateService
 from streams.gate.settings import GateSettings
 from streams.kafka.errors import StreamError
 from streams.logs import log_to_stderr
+from streams.signals import until_signal
 
 
 def gate(
@@ -26,18 +26,10 @@ def gate(
     if not catalogue.own_topics:
         raise CommandError("no tenant has a topic of its own; give one `topic: true` in tenants.yaml")
     try:
-        asyncio.run(_until_signal(GateService(settings, kafka, catalogue)))
+        asyncio.run(until_signal(GateService(settings, kafka, catalogue).run))
     except StreamError as error:
         raise CommandError(str(error)) from error
     except (KafkaError, OSError) as error:
         raise CommandError(
             f"Kafka at {kafka.bootstrap_servers} does not answer: {error}; look at the broker"
         ) from error
-
-
-async def _until_signal(service: GateService) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for each in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(each, stop.set)
-    await service.run(stop)
