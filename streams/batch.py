@@ -138,13 +138,16 @@ def fold_results(
     return number
 
 
-def _unreadable(arrival: Arrival, state: State, now_ms: int) -> DeadLetter | None:
-    """Of a record that is not what its producer meant nothing is believed, its name included."""
+def why_unreadable(arrival: Arrival) -> str | None:
+    """Why a record is not what its producer meant; then nothing of it is believed, its name included."""
     why = next((value or b"" for name, value in arrival.headers if name == HEADER_UNREADABLE), None)
-    if why is None:
-        return None
-    return DeadLetter(
-        "malformed", why.decode("utf-8", "replace"), clock_ms=state.clock_after(arrival.appended_ms, now_ms)
+    return None if why is None else why.decode("utf-8", "replace")
+
+
+def _unreadable(arrival: Arrival, state: State, now_ms: int) -> DeadLetter | None:
+    why = why_unreadable(arrival)
+    return (
+        None if why is None else DeadLetter("malformed", why, clock_ms=state.clock_after(arrival.appended_ms, now_ms))
     )
 
 

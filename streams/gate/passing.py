@@ -12,8 +12,7 @@ from admission.stages.decode import Malformed, decode
 from admission.verdict import DeadLetter
 from schemas.partition import partition_of
 from schemas.topics import Catalogue
-from streams.batch import dead_letter, forwarded
-from streams.kafka.batches import HEADER_UNREADABLE
+from streams.batch import dead_letter, forwarded, why_unreadable
 from streams.kafka.log import Record
 from streams.kafka.sending import Output
 from streams.requests import arrival_of
@@ -24,9 +23,8 @@ HEADER_GATE = "kiln-gate"  # tells a person where a request came in; nobody beli
 def passed(record: Record, tenant: str, catalogue: Catalogue) -> Output | DeadLetter:
     """On its way to requests: value and headers as they came, the key that its partition is found by. Or why not."""
     arrival = arrival_of(record)
-    why = next((value or b"" for name, value in arrival.headers if name == HEADER_UNREADABLE), None)
-    if why is not None:
-        return DeadLetter("malformed", why.decode("utf-8", "replace"))
+    if (why := why_unreadable(arrival)) is not None:
+        return DeadLetter("malformed", why)
     named = decode(arrival.value)
     if isinstance(named, Malformed):
         return DeadLetter("malformed", named.message)
