@@ -14,14 +14,25 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from schemas.codec import decode_object
 from schemas.errors import CommandError, Undecodable
 from schemas.reference import config_ref
-from schemas.request import GenerationRequest, Lane
+from schemas.request import GenerationRequest
 from schemas.result import GenerationResult, Succeeded
 from schemas.signature import SigningKey
 from streams.artifacts import save
 from streams.client import PromptClient
 from streams.commands.common import deployment, run
 from streams.commands.speaking import OwnTopic, Sign, signing_key
-from streams.commands.wish import checked, from_now
+from streams.commands.wish import (
+    Config,
+    DeadlineSeconds,
+    Images,
+    Key,
+    MayDegrade,
+    Negative,
+    Priority,
+    TenantName,
+    checked,
+    from_now,
+)
 
 EXIT_NOT_ALL_SUCCEEDED = 3
 
@@ -29,19 +40,15 @@ EXIT_NOT_ALL_SUCCEEDED = 3
 def submit(
     prompt: Annotated[str | None, typer.Argument(help="What to draw.")] = None,
     *,
-    config: Annotated[str, typer.Option(help="Configuration, as NAME, NAME@VERSION or NAME:CHANNEL.")] = "shapes",
-    tenant: Annotated[str, typer.Option(help="Who pays.")] = "me",
-    key: Annotated[str | None, typer.Option(help="Which key of the tenant asks, for its quota.")] = None,
-    negative: Annotated[str, typer.Option(help="What not to draw.")] = "",
+    config: Config = "shapes",
+    tenant: TenantName = "me",
+    key: Key = None,
+    negative: Negative = "",
     seed: Annotated[int | None, typer.Option(help="Absent, one is drawn.")] = None,
-    images: Annotated[int, typer.Option(min=1, help="How many pictures.")] = 1,
-    priority: Annotated[Lane, typer.Option(help="Which lane it waits in.")] = "standard",
-    deadline: Annotated[
-        float | None, typer.Option(min=0, help="Seconds from now after which it is worth nothing.")
-    ] = None,
-    may_degrade: Annotated[
-        bool, typer.Option("--may-degrade", help="Under overload take the configuration's cheaper sibling.")
-    ] = False,
+    images: Images = 1,
+    priority: Priority = "standard",
+    deadline: DeadlineSeconds = None,
+    may_degrade: MayDegrade = False,
     request_id: Annotated[str | None, typer.Option(help="Absent, one is made.")] = None,
     retry_of: Annotated[str | None, typer.Option(help="The request this one tries again.")] = None,
     lines: Annotated[
