@@ -18,9 +18,8 @@ from streams.kafka.log import Record, read_log
 from streams.kafka.settings import KafkaSettings
 from streams.metrics import AdmissionMetrics
 
-OTHER = (
-    "other"  # all tenants that are not declared by name: a label must not have as many values as there are strangers
-)
+# All tenants that are not declared by name: a label must not have as many values as there are strangers.
+OTHER = "other"
 
 
 @dataclass(slots=True)

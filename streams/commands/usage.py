@@ -1,6 +1,7 @@
 """`kiln usage`: what each tenant, and each key of it, had decided, ended and used."""
 
 import json
+from collections import Counter
 from typing import Annotated, Any
 
 import typer
@@ -38,7 +39,7 @@ def usage(
     table = Table(*(Column(head, overflow="fold") for head in heads))
     for each in found:
         # Cancelled at the door or later: it is the same end to whoever sent it.
-        ended = each.ended + type(each.ended)(cancelled=each.cancelled)
+        ended = each.ended + Counter(cancelled=each.cancelled)
         numbers = (each.accepted, each.rejected, *(ended[status] for status in _STATUSES), each.dropped)
         table.add_row(each.tenant, each.key or "", *map(str, numbers), str(each.outstanding), f"{each.gpu_seconds:.3f}")
     Console(markup=False).print(table)
