@@ -14,6 +14,7 @@ from admission.stages.dropped import dropped
 from admission.stages.lane import lane
 from admission.stages.memory import memory
 from admission.stages.paused import paused
+from admission.stages.policy import policy
 from admission.stages.price import price
 from admission.stages.tokens import tokens
 from admission.state import State
@@ -21,7 +22,7 @@ from admission.world import World
 from schemas.pools import Pool
 
 # What a request has passed with its own config, and must pass with the sibling.
-_JUDGED_AGAIN = (dropped, paused, dimensions, tokens, price, lane, memory)
+_JUDGED_AGAIN = (dropped, paused, dimensions, tokens, price, lane, memory, policy)
 
 # Below the bound there is so much to do that who comes back a part of the bound late leaves no GPU idle.
 _SPREAD = 0.25

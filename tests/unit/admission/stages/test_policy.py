@@ -8,7 +8,19 @@ import pytest
 from admission.decide import decide
 from admission.policy import Policy, PolicyAnswer, PolicyText
 from admission.verdict import Verdict
-from tests.unit.admission.scene import NOW_MS, Partition, accepted, arrival, fresh_state, make_world, rejected, request
+from admission.wait import Wait
+from schemas.catalogue import ConfigCatalogue
+from tests.unit.admission.scene import (
+    NOW_MS,
+    Partition,
+    accepted,
+    arrival,
+    config_file,
+    fresh_state,
+    make_world,
+    rejected,
+    request,
+)
 
 
 @dataclass
@@ -76,6 +88,27 @@ def test_a_policy_that_fails_on_a_text_refuses_it_or_not_as_it_is_set(wrong: Any
 
 def test_a_policy_may_not_pass_for_one_that_failed() -> None:
     rejected(decided({"one": Says(PolicyAnswer("unjudged"))}, limits={"policy_on_failure": "pass"}))
+
+
+class Forbids(Says):
+    """One config, whatever the text is."""
+
+    def judge(self, text: PolicyText) -> PolicyAnswer | None:
+        return PolicyAnswer("not with this model") if text.config == "cheap@1" else None
+
+
+@pytest.mark.parametrize(("policy", "label"), [(Says(), "cheap@1"), (Forbids(), "dear@1")], ids=["passes", "forbids"])
+def test_what_a_request_is_degraded_to_must_pass_too(policy: Policy, label: str) -> None:
+    dear = config_file("dear", steps=16, price={"gpu_seconds": 8.0, "vram_bytes": 1 << 30})
+    dear = dear.model_copy(update={"degrades_to": {1: "cheap@1"}})
+    world = replace(
+        make_world(),
+        configs=ConfigCatalogue([dear, config_file("cheap")]),
+        waits={"default": Wait({"standard": 1000.0})},
+        policies={"one": policy},
+    )
+    sent = Partition(world).send(request(may_degrade=True, config={"name": "dear"}))
+    assert accepted(sent).config.label == label
 
 
 def test_a_refused_text_costs_nothing() -> None:
