@@ -146,6 +146,13 @@ def test_a_clock_that_steps_back_does_not_let_an_old_record_in(partition: Partit
     assert dead(send(partition, body("r1"), at_ms=NOW_MS + 1, signed_ms=NOW_MS)).reason == "unproven"
 
 
+def test_a_clock_that_steps_back_gives_no_record_two_lives(partition: Partition) -> None:
+    """A name is over by the time at which its record was appended, so the signed time may not be far after that."""
+    accepted(send(partition, body("r1")))
+    back_ms = NOW_MS - partition.world.limits.dedupe_window_seconds * 1000
+    assert dead(send(partition, body("r2"), at_ms=back_ms, signed_ms=NOW_MS)).reason == "unproven"
+
+
 def test_what_a_signature_does_not_cover_ends_nothing_in_the_tenants_name(partition: Partition) -> None:
     changes: list[dict[str, Any]] = [
         {"record_key": b"bob"},
