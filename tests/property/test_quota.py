@@ -12,8 +12,7 @@ from schemas.codec import encode
 from schemas.decision import Decision
 from schemas.tenancy import TenantRecord, UsageRecord
 from schemas.tenants import KeyQuota, Quota, Rate, Span, Tenants
-from tests.unit.admission.scene import NOW_MS, Partition, arrival, make_world, request, snapshot
-from tests.unit.admission.test_accounts import ended
+from tests.unit.admission.scene import NOW_MS, Partition, arrival, ended, make_world, request, snapshot
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS

@@ -136,8 +136,8 @@ class Partition:
         self.produced += [each for each in decided if each.verdict == "accepted" and each.offset >= since]
         self.state.emitted(self.state.next)
 
-    def finish(self, job_id: str, gpu_seconds: float = 2.0) -> None:
-        self.state.fold_result(failed(self.state, job_id, gpu_seconds), self.results_end)
+    def finish(self, job_id: str, gpu_seconds: float = 2.0, status: str = "failed") -> None:
+        self.state.fold_result(ended(self.state, job_id, status, gpu_seconds), self.results_end)
         self.results_end += 1
 
     def fold(self, *, compacted: bool = False, tenants_first: bool = True) -> State:
@@ -173,23 +173,32 @@ def snapshot(state: State) -> dict[str, Any]:
     }
 
 
-def failed(state: State, job_id: str, gpu_seconds: float) -> Failed:
+def ended(state: State, job_id: str, status: str, gpu_seconds: float) -> Any:
+    """The result of a job, known or not: with all that a result of any status has."""
     job = state.outstanding.get(job_id)
-    result = parse_result(
-        json.dumps(
-            {
-                "status": "failed",
-                "code": "generation_error",
-                "message": "it broke",
-                "tenant": job.tenant if job else TENANT,
-                "request_id": job.request_id if job else "unknown",
-                "job_id": job_id,
-                "finished_at": "2027-01-15T08:00:00Z",
-                "config": {"name": "sketch", "version": 1, "hash": "0" * 64, "model_digest": DIGEST},
-                "gpu_seconds": gpu_seconds,
-            }
-        ).encode()
-    )
+    body: dict[str, Any] = {
+        "status": status,
+        "code": "generation_error",
+        "message": "it ended",
+        "tenant": job.tenant if job else TENANT,
+        "request_id": job.request_id if job else "unknown",
+        "job_id": job_id,
+        "finished_at": "2027-01-15T08:00:00Z",
+        "deadline": "2027-01-15T08:00:00Z",
+        "config": {"name": "sketch", "version": 1, "hash": "0" * 64, "model_digest": DIGEST},
+        "gpu_seconds": gpu_seconds,
+        "artifacts": [],
+        "seed": 1,
+        "batch_size": 1,
+        "bucket": 1,
+        "environment": {"device": "cpu"},
+        "peak_vram_bytes": 0,
+    }
+    return parse_result(json.dumps(body).encode())
+
+
+def failed(state: State, job_id: str, gpu_seconds: float) -> Failed:
+    result = ended(state, job_id, "failed", gpu_seconds)
     assert isinstance(result, Failed)
     return result
 

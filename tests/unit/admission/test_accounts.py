@@ -1,19 +1,15 @@
 """Accounts: refunds, counts by status, and leaving."""
 
-import json
 from typing import Any
 
 import pytest
 
 from admission.decide import decide
-from admission.state import State
 from schemas.partition import partition_of
-from schemas.result import parse_result
 from schemas.tenancy import TenantRecord, UsageRecord
 from schemas.tenants import KeyQuota, Quota, Rate, Span, Tenants
 from tests.unit.admission.scene import (
     BIRTH,
-    DIGEST,
     NOW_MS,
     TENANT,
     Partition,
@@ -37,33 +33,8 @@ def listed(**quota: Any) -> Partition:
     return partition(Tenants(tenants={TENANT: Quota(per_second=100.0, burst=100.0, **quota)}))
 
 
-def ended(state: State, job_id: str, status: str, gpu_seconds: float) -> Any:
-    """The result of an outstanding job."""
-    job = state.outstanding[job_id]
-    body: dict[str, Any] = {
-        "status": status,
-        "tenant": job.tenant,
-        "request_id": job.request_id,
-        "job_id": job_id,
-        "finished_at": "2027-01-15T08:00:00Z",
-        "message": "it ended",
-        "deadline": "2027-01-15T08:00:00Z",
-        "code": "generation_error",
-        "gpu_seconds": gpu_seconds,
-        "config": {"name": "sketch", "version": 1, "hash": "0" * 64, "model_digest": DIGEST},
-        "artifacts": [],
-        "seed": 1,
-        "batch_size": 1,
-        "bucket": 1,
-        "environment": {"device": "cpu"},
-        "peak_vram_bytes": 0,
-    }
-    return parse_result(json.dumps(body).encode())
-
-
 def end(partition: Partition, job_id: str, status: str, gpu_seconds: float) -> None:
-    partition.state.fold_result(ended(partition.state, job_id, status, gpu_seconds), partition.results_end)
-    partition.results_end += 1
+    partition.finish(job_id, gpu_seconds, status)
     partition.log()
 
 
