@@ -20,7 +20,8 @@ from schemas.result import Rejected
 from schemas.stops import Dropped
 from schemas.tenants import Quota, Tenants
 from schemas.topics import Catalogue, TopicSettings
-from schemas.work import WorkItem, decode_work
+from schemas.work import WorkItem
+from tests.unit.admission import scene
 from tests.unit.admission.scene import NOW_MS, PARTITIONS, TENANT, Partition, config_file, make_world, request
 
 FULL = 4  # GPUs that the pool may have
@@ -63,18 +64,11 @@ DEAR, CHEAP = config("dear", 8.0, sibling="cheap@1", steps=16), config("cheap", 
 
 
 def accepted(around: World, wish: dict[str, Any]) -> WorkItem:
-    verdict = Partition(around).send(wish)
-    assert isinstance(verdict, Decided)
-    assert verdict.result is None, verdict.result
-    assert verdict.decision.work is not None
-    return decode_work(verdict.decision.work.encode())
+    return scene.accepted(Partition(around).send(wish))
 
 
 def refused(around: World, wish: dict[str, Any]) -> Rejected:
-    verdict = Partition(around).send(wish)
-    assert isinstance(verdict, Decided)
-    assert isinstance(verdict.result, Rejected)
-    return verdict.result
+    return scene.rejected(Partition(around).send(wish))
 
 
 @pytest.mark.parametrize(("wait", "degrades"), [(0, False), (60, False), (61, True), (3600, True)])
@@ -155,18 +149,6 @@ def test_a_sibling_that_was_measured_to_cost_more_is_not_taken() -> None:
     assert (item.degraded_from, item.price_gpu_seconds) == ("dear@1", 5.0)
 
 
-def test_a_sibling_that_is_paused_is_not_taken() -> None:
-    around = world(DEAR, CHEAP, waits={"default": 100})
-    stopped = replace(around, paused={Subject("config", "cheap"): Pause()})
-    assert accepted(stopped, degradable()).degraded_from is None
-
-
-def test_a_sibling_that_is_dropped_is_not_taken() -> None:
-    around = world(DEAR, CHEAP, waits={"default": 100})
-    dropped = replace(around, dropped={Subject("config", "cheap"): Dropped(NOW_MS + 1)})
-    assert accepted(dropped, degradable()).degraded_from is None
-
-
 def test_a_sibling_of_a_size_that_is_not_drawn_here_is_not_taken() -> None:
     around = world(DEAR, config("cheap", 2.0, width=512, height=512), waits={"default": 100}, pixels_max=64 * 64)
     assert accepted(around, degradable()).degraded_from is None
@@ -182,10 +164,8 @@ def test_a_degraded_request_that_fits_its_tenants_share_again_stays_in_its_lane(
     partition = Partition(around)
     lanes = []
     for number, images in enumerate((3, 2, 3)):
-        verdict = partition.send(degradable(request_id=f"r{number}", images=images))
-        assert isinstance(verdict, Decided)
-        assert verdict.decision.route is not None
-        lanes.append((verdict.decision.route.lane, verdict.decision.price_gpu_seconds))
+        item = scene.accepted(partition.send(degradable(request_id=f"r{number}", images=images)))
+        lanes.append((item.lane, item.price_gpu_seconds))
     assert lanes == [("standard", 6.0), ("standard", 4.0), ("bulk", 6.0)]
 
 
@@ -210,10 +190,8 @@ def test_those_refused_together_do_not_all_come_back_at_once() -> None:
     partition = Partition(world(CHEAP, waits={"default": 4000}))
     times = []
     for number in range(200):
-        verdict = partition.send(request(f"r{number}", config={"name": "cheap"}))
-        assert isinstance(verdict, Decided)
-        assert isinstance(verdict.result, Rejected)
-        times.append(verdict.result.retry_after_seconds or 0.0)
+        result = scene.rejected(partition.send(request(f"r{number}", config={"name": "cheap"})))
+        times.append(result.retry_after_seconds or 0.0)
     quarters = {int((each - 400) // 225) for each in times}
     assert quarters == {0, 1, 2, 3}
     again = refused(partition.world, request("r7", config={"name": "cheap"}))
@@ -235,19 +213,16 @@ def test_what_is_refused_costs_nothing_and_what_is_degraded_costs_what_it_is() -
     account = before.state.account(TENANT)
     assert account is not None
     assert account.tokens == 1000
-    verdict = Partition(world(DEAR, CHEAP, waits={"default": 100})).send(degradable())
-    assert isinstance(verdict, Decided)
-    assert verdict.decision.price_gpu_seconds == 2.0
+    assert accepted(world(DEAR, CHEAP, waits={"default": 100}), degradable()).price_gpu_seconds == 2.0
 
 
 def test_a_repeat_of_a_degraded_request_is_silent_though_the_pool_is_idle_by_then() -> None:
     partition = Partition(world(DEAR, CHEAP, waits={"default": 100}))
-    first = partition.send(degradable())
+    first = scene.accepted(partition.send(degradable()))
     partition.world = replace(partition.world, waits={})
     again = partition.send(degradable())
-    assert isinstance(first, Decided)
     assert isinstance(again, Repeat)
-    assert again.job_id == first.decision.job_id
+    assert again.job_id == first.job_id
 
 
 def test_a_pool_has_bounds_of_its_own() -> None:
