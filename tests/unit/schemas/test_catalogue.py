@@ -14,14 +14,12 @@ from schemas.config_file import ConfigFile
 from schemas.errors import CatalogueError
 from schemas.lock import LOCK_NAME, check_lock, write_lock
 from schemas.request import ConfigRef
-from tests.unit.schemas.test_config import BODY
-
-VERSION = {key: value for key, value in BODY.items() if key not in ("name", "version")}
+from tests.unit.schemas.test_config_file import VERSION, file
 
 
 def write(folder: Path, name: str, versions: dict[int, Any], **more: Any) -> None:
-    file = {"name": name, "channels": {"stable": min(versions)}, "versions": versions, **more}
-    (folder / f"{name}.yaml").write_text(yaml.safe_dump(file), encoding="utf-8")
+    body = {"name": name, "channels": {"stable": min(versions)}, "versions": versions, **more}
+    (folder / f"{name}.yaml").write_text(yaml.safe_dump(body), encoding="utf-8")
 
 
 @pytest.fixture
@@ -70,10 +68,7 @@ def test_a_channel_may_lead_to_what_is_retired_and_is_not_the_cure(tmp_path: Pat
 
 
 def weighted(channels: dict[str, Any], *, retired: tuple[int, ...] = (), **more: Any) -> ConfigCatalogue:
-    versions = {number: {**VERSION, "steps": number, "retired": number in retired} for number in (1, 2, 3)}
-    return ConfigCatalogue(
-        [ConfigFile.model_validate({"name": "sketch", "channels": channels, "versions": versions, **more})]
-    )
+    return ConfigCatalogue([file(channels=channels, retired=retired, **more)])
 
 
 def got(catalogue: ConfigCatalogue, ref: ConfigRef) -> Counter[str]:
