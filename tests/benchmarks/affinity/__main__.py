@@ -111,10 +111,7 @@ def _measure(device: str, workers: ProcessPoolExecutor) -> dict[str, Measure]:
         "throughput": _ratio(placed, fifo, OF_FIFO_BARS[device]),
         "throughput, 8 to 12 to 6": _ratio(placed_changing, fifo_changing, OF_FIFO_BARS[device]),
         "of full batches without a swap": Measure(of_limit, "share", "higher", bar=OF_LIMIT_BARS[device]),
-        **{
-            f"swaps a run{who}": Measure(max(e.swapped for e in seen), "share", "lower")
-            for who, seen in swapped.items()
-        },
+        **{f"swaps a run{who}": _swapped(seen) for who, seen in swapped.items()},
         "busiest consumer": _busiest(placed, BUSIEST_BAR),
         "busiest consumer, 8 to 12 to 6": _busiest(placed_changing, BUSIEST_BAR),
         "busiest consumer, by hash": _busiest(hashed, None),
