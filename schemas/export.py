@@ -11,7 +11,7 @@ from schemas.cancel import Cancel, CancelRequest
 from schemas.decision import Decision
 from schemas.observation import Observation
 from schemas.outcome import Outcome
-from schemas.request import GenerationRequest
+from schemas.request import LANES, GenerationRequest
 from schemas.result import GenerationResult
 from schemas.tenancy import Cursor, Outstanding, TenantRecord, UsageRecord
 from schemas.topics import Catalogue
@@ -79,7 +79,7 @@ def asyncapi(catalogue: Catalogue, version: str) -> dict[str, Any]:
     for pool in catalogue.pools:
         channels[f"work-{pool}"] = _channel(
             catalogue.work(pool, "{lane}"), "Accepted work, keyed by job id.", "WorkItem"
-        ) | {"parameters": {"lane": {"enum": ["interactive", "standard", "bulk"]}}}
+        ) | {"parameters": {"lane": {"enum": list(LANES)}}}
     schemas = json_schemas()
     return {
         "asyncapi": "3.0.0",
