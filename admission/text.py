@@ -27,7 +27,6 @@ _BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\u064
 _MARKS: Final = ("COMBINING ", "VARIATION SELECTOR", "MONGOLIAN FREE VARIATION", "ARABIC ", "HEBREW ")
 _VOICED: Final = "COMBINING KATAKANA"
 
-
 _UNSEEN_CATEGORIES: Final = ("Mn", "Me", "Cf", "Cc", "Cn", "Co")
 
 # Unicode has a million: a sender who uses them all shall not fill the memory. Prompts of a day have a few thousand.
