@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from admission.arrival import Arrival
+from admission.decide import decide
 from admission.verdict import DeadLetter, Repeat, SendHome, TakeBack
 from admission.world import World
 from schemas.names import request_name
@@ -151,6 +152,14 @@ def test_a_clock_that_steps_back_gives_no_record_two_lives(partition: Partition)
     accepted(send(partition, body("r1")))
     back_ms = NOW_MS - partition.world.limits.dedupe_window_seconds * 1000
     assert dead(send(partition, body("r2"), at_ms=back_ms, signed_ms=NOW_MS)).reason == "unproven"
+
+
+def test_a_time_that_is_not_believed_proves_nothing(partition: Partition) -> None:
+    """A broker whose clock is ahead: whoever kept the record could send it again when its time has come."""
+    then_ms = NOW_MS + 3_600_000
+    signature = (HEADER_SIGNATURE, KEY.sign(body(), "kiln", then_ms))
+    record = arrival(body(), 0, at_ms=then_ms, headers=[signature])
+    assert dead(decide(record, partition.state, partition.world, NOW_MS)).reason == "unproven"
 
 
 def test_what_a_signature_does_not_cover_ends_nothing_in_the_tenants_name(partition: Partition) -> None:

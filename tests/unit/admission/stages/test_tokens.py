@@ -8,7 +8,19 @@ import pytest
 from admission.decide import decide
 from admission.tokens import Encoder, TokenCounter
 from admission.verdict import Verdict
-from tests.unit.admission.scene import NOW_MS, accepted, arrival, fresh_state, make_world, rejected, request
+from admission.wait import Wait
+from schemas.catalogue import ConfigCatalogue
+from tests.unit.admission.scene import (
+    DIGEST,
+    NOW_MS,
+    accepted,
+    arrival,
+    config_file,
+    fresh_state,
+    make_world,
+    rejected,
+    request,
+)
 
 
 def words(read: int, marks: int = 2) -> Encoder:
@@ -51,6 +63,20 @@ def test_of_several_encoders_the_one_that_reads_most_counts() -> None:
 )
 def test_else_it_enters_and_the_result_tells(without: dict[str, str]) -> None:
     accepted(decided(words(77), prompt="kiln " * 300, **without))
+
+
+@pytest.mark.parametrize(("read", "label"), [(77, "cheap@1"), (10, "dear@1")])
+def test_a_sibling_that_reads_less_does_not_stand_in(read: int, label: str) -> None:
+    dear = config_file("dear", price={"gpu_seconds": 8.0, "vram_bytes": 1 << 30})
+    cheap = config_file("cheap", model={"name": "small", "digest": DIGEST})
+    world = replace(
+        make_world(prompt_tokens="refuse"),
+        configs=ConfigCatalogue([dear.model_copy(update={"degrades_to": {1: "cheap@1"}}), cheap]),
+        waits={"default": Wait({"standard": 1000.0})},
+        tokens={"tiny": TokenCounter((words(77),)), "small": TokenCounter((words(read),))},
+    )
+    wish = request(prompt="kiln " * 75, may_degrade=True, config={"name": "dear"})
+    assert accepted(decide(arrival(wish), fresh_state(), world, NOW_MS)).config.label == label
 
 
 def test_a_text_that_cannot_have_too_many_is_not_counted() -> None:
