@@ -8,10 +8,8 @@ import pytest
 
 from admission.decide import decide
 from admission.verdict import DeadLetter, Decided, Repeat, SendHome
-from schemas.names import job_id, request_name, seed_of
+from schemas.names import job_id, seed_of
 from schemas.request import SEED_MAX
-from schemas.result import Cancelled
-from schemas.tenants import Quota, Tenants
 from tests.unit.admission.scene import (
     BIRTH,
     HOME,
@@ -179,44 +177,6 @@ def test_what_is_quoted_in_a_refusal_is_short() -> None:
     assert len(result.message) <= 512
 
 
-# case ADM-14, KQ-17
-@pytest.mark.parametrize(
-    "headers",
-    [
-        [("h", b"x" * 900_000)],
-        [("h", b"")] * 10_000,
-        [("h" * 20_000, None)],
-    ],
-    ids=["large", "many", "a long name"],
-)
-def test_headers_beyond_the_limits_are_refused(headers: list[tuple[str, bytes | None]]) -> None:
-    result = rejected(decide(arrival(request(), headers=headers), fresh_state(), WORLD, NOW_MS))
-    assert (result.code, result.field) == ("too_large", "headers")
-
-
-def test_headers_within_the_limits_are_carried_no_further() -> None:  # case ADM-14
-    headers = [("h", b"1"), ("h", b"2"), ("none", None), ("", b"")]
-    verdict = decide(arrival(request(), headers=headers), fresh_state(), WORLD, NOW_MS)
-    assert {name for name, _ in accepted(verdict).headers()} == {"kiln-job", "kiln-deadline-ms", "kiln-schema"}
-
-
-def test_a_record_is_measured_with_its_key_and_headers() -> None:  # case KQ-17
-    world = make_world(record_bytes_max=1024)
-    value = body(metadata={"k": "v" * 500})
-    record = arrival(value, key=b"alice", headers=[("h", b"x" * (1024 - len(value) - 6))])
-    assert record.record_bytes == 1024
-    accepted(decide(record, fresh_state(), world, NOW_MS))
-    longer = arrival(value, key=b"alice", headers=[("h", b"x" * (1024 - len(value) - 5))])
-    assert rejected(decide(longer, fresh_state(), world, NOW_MS)).code == "too_large"
-
-
-def test_the_key_is_the_tenant_or_nothing() -> None:
-    accepted(decide(arrival(request(), key=TENANT.encode()), fresh_state(), WORLD, NOW_MS))
-    for key in (b"ivan", b"", b"\xff"):
-        result = rejected(decide(arrival(request(), key=key), fresh_state(), WORLD, NOW_MS))
-        assert (result.code, result.field) == ("invalid_request", "key")
-
-
 def test_a_request_on_another_partition_goes_home_before_it_is_judged() -> None:
     for value in (request(), request(seed=-1), request(config={"name": "oil"})):
         assert decide(arrival(value, partition=HOME + 1), fresh_state(), WORLD, NOW_MS) == SendHome(HOME, NOW_MS)
@@ -225,41 +185,6 @@ def test_a_request_on_another_partition_goes_home_before_it_is_judged() -> None:
 def test_a_header_that_claims_to_be_home_is_not_believed() -> None:
     record = arrival(request(), partition=HOME + 1, headers=[("kiln-home", b"1")])
     assert isinstance(decide(record, fresh_state(), WORLD, NOW_MS), SendHome)
-
-
-def test_the_tenant_needs_a_quota() -> None:
-    nobody = make_world(tenants=Tenants())
-    result = rejected(decide(arrival(request()), fresh_state(), nobody, NOW_MS))
-    assert (result.code, result.field) == ("unknown_tenant", "tenant")
-    everybody = make_world(tenants=Tenants(default=Quota(per_second=1, burst=1)))
-    accepted(decide(arrival(request()), fresh_state(), everybody, NOW_MS))
-
-
-def test_the_quota_is_a_burst_and_a_rate_and_says_when_to_come_back() -> None:
-    partition = Partition()
-    for n in range(5):
-        accepted(partition.send(request(f"burst-{n}")))
-    result = rejected(partition.send(request("late")))
-    assert result.code == "rate_limited"
-    assert result.retry_after_seconds == 1.0
-    assert "1 s" in result.message
-    assert rejected(partition.send(request("early"), at_ms=NOW_MS + 999)).code == "rate_limited"
-    accepted(partition.send(request("again", retry_of="late"), at_ms=NOW_MS + 1000))
-
-
-def test_one_tenant_over_its_quota_leaves_the_others_theirs() -> None:
-    partition = Partition()
-    for n in range(9):
-        partition.send(request(f"r{n}"))
-    accepted(partition.send(request("r0", tenant="ivan")))
-
-
-def test_what_is_refused_for_another_reason_costs_nothing() -> None:
-    partition = Partition()
-    for n in range(20):
-        rejected(partition.send(request(f"bad-{n}", seed=-1)))
-    for n in range(5):
-        accepted(partition.send(request(f"good-{n}")))
 
 
 # Repeat and conflict -------------------------------------------------------------------------------------------------
@@ -355,53 +280,12 @@ def test_a_drawn_seed_leaves_room_for_the_pictures_after_the_first(monkeypatch: 
     assert accepted(decide(arrival(request(images=3)), fresh_state(), WORLD, NOW_MS)).seed == SEED_MAX - 2
 
 
-def test_a_deadline_is_taken_and_capped() -> None:
-    soon = decided(decide(arrival(request(deadline="2027-01-15T08:00:02Z")), fresh_state(), WORLD, NOW_MS))
-    assert soon.deadline_ms == NOW_MS + 2000
-    far = decided(decide(arrival(request(deadline="9999-12-31T23:59:59-14:00")), fresh_state(), WORLD, NOW_MS))
-    assert far.deadline_ms == NOW_MS + 7 * 86_400_000
-
-
-def test_a_deadline_before_one_picture_can_be_done_is_refused() -> None:
-    value = request(deadline="2027-01-15T08:30:00Z", config={"name": "slow"})
-    result = rejected(decide(arrival(value), fresh_state(), WORLD, NOW_MS))
-    assert (result.code, result.field) == ("deadline_infeasible", "deadline")
-
-
-@pytest.mark.parametrize("seen", [{}, {"default": None}, {"default": 0}])
-def test_work_that_nobody_could_append_is_refused(seen: dict[str, int | None]) -> None:
-    world = make_world(work_partitions=seen)
-    assert rejected(decide(arrival(request()), fresh_state(), world, NOW_MS)).code == "pool_unavailable"
-
-
-def test_the_very_partition_must_be_there() -> None:
-    route = decided(decide(arrival(request()), fresh_state(), WORLD, NOW_MS)).route
-    assert route is not None
-    fewer = make_world(work_partitions={"default": route.partition})
-    assert rejected(decide(arrival(request()), fresh_state(), fewer, NOW_MS)).code == "pool_unavailable"
-    enough = make_world(work_partitions={"default": route.partition + 1})
-    assert decided(decide(arrival(request()), fresh_state(), enough, NOW_MS)).route == route
-
-
 def test_a_rejection_returns_what_its_sender_needs_to_match_it() -> None:
     value = request(config={"name": "oil"}, metadata={"album": "7"}, retry_of="r0")
     result = rejected(decide(arrival(value), fresh_state(), WORLD, NOW_MS))
     assert (result.metadata, result.retry_of) == ({"album": "7"}, "r0")
     too_much = rejected(decide(arrival(request(metadata={"k": "v" * 9000})), fresh_state(), WORLD, NOW_MS))
     assert too_much.metadata == {}
-
-
-def test_a_request_whose_cancel_is_known_ends_here() -> None:
-    world = make_world(cancelled={request_name(TENANT, "r1"): NOW_MS})
-    verdict = decide(arrival(request()), fresh_state(), world, NOW_MS)
-    assert decided(verdict).verdict == "cancelled"
-    assert isinstance(verdict, Decided)
-    assert isinstance(verdict.result, Cancelled)
-
-
-def test_a_cancel_does_not_reach_a_later_request_of_that_name() -> None:
-    world = make_world(cancelled={request_name(TENANT, "r1"): NOW_MS - 1})
-    accepted(decide(arrival(request()), fresh_state(), world, NOW_MS))
 
 
 def test_deciding_changes_nothing() -> None:

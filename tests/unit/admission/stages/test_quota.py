@@ -33,6 +33,33 @@ def levels(partition: Partition, name: str = TENANT) -> Levels:
     return account.levels
 
 
+def test_the_quota_is_a_burst_and_a_rate_and_says_when_to_come_back() -> None:
+    partition = Partition()
+    for n in range(5):
+        accepted(partition.send(request(f"burst-{n}")))
+    result = rejected(partition.send(request("late")))
+    assert result.code == "rate_limited"
+    assert result.retry_after_seconds == 1.0
+    assert "1 s" in result.message
+    assert rejected(partition.send(request("early"), at_ms=NOW_MS + 999)).code == "rate_limited"
+    accepted(partition.send(request("again", retry_of="late"), at_ms=NOW_MS + 1000))
+
+
+def test_one_tenant_over_its_quota_leaves_the_others_theirs() -> None:
+    partition = Partition()
+    for n in range(9):
+        partition.send(request(f"r{n}"))
+    accepted(partition.send(request("r0", tenant="ivan")))
+
+
+def test_what_is_refused_for_another_reason_costs_nothing() -> None:
+    partition = Partition()
+    for n in range(20):
+        rejected(partition.send(request(f"bad-{n}", seed=-1)))
+    for n in range(5):
+        accepted(partition.send(request(f"good-{n}")))
+
+
 def test_a_request_costs_its_price_times_its_images() -> None:
     one = partition(gpu_seconds=GPU)
     assert accepted(one.send(request("a", images=3))).price_gpu_seconds == 6.0

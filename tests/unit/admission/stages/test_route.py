@@ -11,7 +11,16 @@ from schemas.catalogue import ConfigCatalogue
 from schemas.config import GenerationConfig
 from schemas.control import Placement, Share
 from schemas.request import ConfigRef
-from tests.unit.admission.scene import NOW_MS, arrival, config_file, fresh_state, make_world, request
+from tests.unit.admission.scene import (
+    NOW_MS,
+    arrival,
+    config_file,
+    decided,
+    fresh_state,
+    make_world,
+    rejected,
+    request,
+)
 
 HASHES = [f"{n:064x}" for n in range(800)]
 
@@ -101,3 +110,18 @@ def test_a_partition_that_is_not_there_takes_nothing(seen: dict[str, int | None]
     assert isinstance(verdict, Decided)
     assert verdict.decision.code == "pool_unavailable"
     assert sentence in (verdict.decision.message or "")
+
+
+@pytest.mark.parametrize("seen", [{}, {"default": None}, {"default": 0}])
+def test_work_that_nobody_could_append_is_refused(seen: dict[str, int | None]) -> None:
+    world = make_world(work_partitions=seen)
+    assert rejected(decide(arrival(request()), fresh_state(), world, NOW_MS)).code == "pool_unavailable"
+
+
+def test_the_very_partition_must_be_there() -> None:
+    route = decided(decide(arrival(request()), fresh_state(), make_world(), NOW_MS)).route
+    assert route is not None
+    fewer = make_world(work_partitions={"default": route.partition})
+    assert rejected(decide(arrival(request()), fresh_state(), fewer, NOW_MS)).code == "pool_unavailable"
+    enough = make_world(work_partitions={"default": route.partition + 1})
+    assert decided(decide(arrival(request()), fresh_state(), enough, NOW_MS)).route == route
