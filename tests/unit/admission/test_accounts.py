@@ -73,6 +73,16 @@ def test_what_did_not_succeed_pays_for_what_it_used_alone(status: str, used: flo
     one.state.check_integrity()
 
 
+@pytest.mark.parametrize("used", [float("nan"), float("inf"), -1.0])
+def test_a_use_that_cannot_be_is_none(used: float) -> None:
+    """JSON readers take NaN and Infinity, and an account with one could never be written again."""
+    one = listed(gpu_seconds=GPU)
+    end(one, accepted(one.send(request(images=3))).job_id, "failed", used)
+    account = one.state.account(TENANT)
+    assert account is not None
+    assert (account.gpu_seconds, gpu_tokens(one)) == (0.0, 20.0)
+
+
 def test_a_refund_is_given_once_whatever_is_read_again() -> None:
     one = listed(gpu_seconds=GPU)
     first, second = (accepted(one.send(request(each, images=3))) for each in "ab")
