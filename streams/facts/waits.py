@@ -16,6 +16,7 @@ from admission.wait import Wait
 from admission.world import World
 from schemas.demand import DEMAND_PREFIX, Demand, decode_demand
 from schemas.errors import Undecodable
+from schemas.request import LANES
 from schemas.topics import Catalogue
 from streams.cluster import Cluster
 from streams.demand import Rates, waits_of
@@ -144,7 +145,7 @@ class WaitsFact(Followed):
         self._metrics.set("demand_age_seconds", max(ages, default=0.0))
         self._metrics.set("demands_missing", self._catalogue.requests_partitions - len(self.demands()))
         for pool, wait in self._waits.items():
-            for lane, seconds in wait.backlog.items():
-                self._metrics.set("waiting_gpu_seconds", seconds, pool=pool, lane=lane)
+            for lane in LANES:  # also one that nobody tells of any more, since nothing is left in it
+                self._metrics.set("waiting_gpu_seconds", wait.backlog.get(lane, 0.0), pool=pool, lane=lane)
             if wait.gpus is not None:
                 self._metrics.set("pool_consumers", wait.gpus, pool=pool)
