@@ -134,8 +134,8 @@ async def test_what_another_partition_told_counts(kafka: KafkaSettings, catalogu
     assert unit == f"{sketch.model_key}/{sketch.config_hash}"
 
 
-async def test_a_new_owner_tells_of_the_work_that_it_found(
-    kafka: KafkaSettings, catalogue: Catalogue, world: World
+async def test_a_new_owner_tells_of_the_work_that_it_found_until_it_is_done(
+    kafka: KafkaSettings, catalogue: Catalogue, world: World, tmp_path: Path
 ) -> None:
     tenant = of_partition(catalogue, 0)
     async with running(kafka, world, "plain", **QUICK):
@@ -147,6 +147,10 @@ async def test_a_new_owner_tells_of_the_work_that_it_found(
             what="what waits, in a process that has decided nothing",
         )
         await eventually(lambda: gauge(service, "demands_missing") == 0, what="the word of every partition")
+        async with GpuPool(kafka, catalogue, tmp_path / "store").consumer():
+            await eventually(
+                lambda: gauge(service, "waiting_gpu_seconds", pool=POOL, lane="standard") == 0, what="nothing waits"
+            )
 
 
 async def test_the_consumers_of_a_pool_are_counted(
