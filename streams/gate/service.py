@@ -147,6 +147,8 @@ class GateService:
         self.metrics.count("retries_total")
 
     def assigned(self, partitions: AbstractSet[TopicPartition]) -> None:
+        for tp in self._committed:  # one that left would freeze at its last lag; one that stayed comes back
+            self.metrics.forget("lag", topic=tp.topic, partition=str(tp.partition))
         self._committed.clear()
         self._fresh = sorted(partitions)
         self._waiting = None
