@@ -19,9 +19,10 @@ from streams.commands.configs_control import channel, publish, retire
 from streams.control_log import say
 from streams.kafka.settings import KafkaSettings
 from streams.service import AdmissionService
-from tests.admission import eventually, produce, request, running, small_world
+from tests.admission import eventually, running, send, small_world
 from tests.integration.gpu_pool import GpuPool
 from tests.kafka import POOL
+from tests.kiln import small_deployment
 from tests.scripted import ScriptedEngine
 
 TENANT = "atelier"
@@ -38,11 +39,7 @@ def folder(kafka_env: dict[str, str], prefix: str, tmp_path: Path, monkeypatch: 
     """The configurations of the commands, locked, in a deployment that the commands find."""
     configs = tmp_path / "configs"
     configs.mkdir()
-    pools = tmp_path / "pools.yaml"
-    pool = {"gpu_product": "CPU", "vram_bytes": 8 << 30, "price_usd_per_hour": 1, "replicas_max": 2, "partitions": 4}
-    pools.write_text(yaml.safe_dump({"pools": {POOL: pool}}))
-    deployment = {"KILN_TOPICS_PREFIX": prefix, "KILN_TOPICS_REQUESTS_PARTITIONS": "2", "KILN_POOLS": str(pools)}
-    for name, value in (kafka_env | deployment | {"KILN_CONFIGS": str(configs)}).items():
+    for name, value in (kafka_env | small_deployment(prefix, tmp_path) | {"KILN_CONFIGS": str(configs)}).items():
         monkeypatch.setenv(name, value)
     return configs
 
@@ -62,9 +59,8 @@ def etching(folder: Path, *versions: int, steps: int = 4, **more: Any) -> None:
     assert write_lock(load_configs(folder), folder) == []
 
 
-def send(kafka: KafkaSettings, catalogue: Catalogue, *ids: str, **ref: Any) -> None:
-    records = [(TENANT.encode(), request(TENANT, each, config={"name": "etching", **ref})) for each in ids]
-    produce(kafka, catalogue.requests, records, partitioner="murmur2_random")
+def ask(kafka: KafkaSettings, catalogue: Catalogue, *ids: str, **ref: Any) -> None:
+    send(kafka, catalogue, TENANT, *ids, config={"name": "etching", **ref})
 
 
 async def seen_by(service: AdmissionService, condition: Callable[[ConfigFile | None], object]) -> None:
@@ -92,19 +88,19 @@ async def test_what_is_published_is_admitted_held_and_run_as_it_was_admitted(
         await asyncio.to_thread(publish, "etching")
         assert "etching:stable gets etching@1\n" in capsys.readouterr().out
         await seen_by(admission, lambda file: file)
-        send(kafka, catalogue, "early")
+        ask(kafka, catalogue, "early")
         await eventually(lambda: "there is no new" in (consumer.consumer.ready() or ""), what="held, and said")
 
         await asyncio.to_thread(retire, "etching@1", reason="too dark")
         assert "etching:stable gets nothing (config_retired)" in capsys.readouterr().out
         await seen_by(admission, lambda file: file and file.versions[1].retired)
-        send(kafka, catalogue, "late")
+        ask(kafka, catalogue, "late")
         (late,) = await pool.wait_for_results(1)
         assert (late.request_id, late.code) == ("late", "config_retired")
 
         await asyncio.to_thread(channel, "etching:stable", ["2"])
         await seen_by(admission, lambda file: file and file.channels["stable"] == {2: 1.0})
-        send(kafka, catalogue, "later")
+        ask(kafka, catalogue, "later")
         engine.missing = set()
         results = {each.request_id: each for each in await pool.wait_for_results(3)}
     assert (results["early"].status, results["early"].config.version) == ("succeeded", 1)
@@ -123,8 +119,8 @@ async def test_a_canary_is_split_and_taken_back(
         await asyncio.to_thread(channel, "etching:stable", ["1=1", "2=1"])
         await seen_by(admission, lambda file: file and file.channels["stable"] == {1: 1.0, 2: 1.0})
         split = [f"r{n}" for n in range(40)]
-        send(kafka, catalogue, *split)
-        send(kafka, catalogue, "nine", version=9)
+        ask(kafka, catalogue, *split)
+        ask(kafka, catalogue, "nine", version=9)
         results = {each.request_id: each.config.version for each in await pool.wait_for_results(41)}
         assert {results[each] for each in split} == {1, 2}
         assert results["nine"] == 2, "declared compatible, and said in the result"
@@ -151,7 +147,7 @@ async def test_another_hash_under_a_published_label_is_never_served(
         await eventually(
             lambda: registry.get_sample_value(PASSED_OVER, {"reason": "another_hash"}), what="it is passed over"
         )
-        produce(kafka, catalogue.requests, [(TENANT.encode(), request(TENANT, "r1"))], partitioner="murmur2_random")
+        send(kafka, catalogue, TENANT, "r1")
         (result,) = await pool.wait_for_results(1)
         assert result.config.hash == world.configs.files["sketch"].versions[1].config_hash
 

@@ -12,12 +12,11 @@ import pytest
 from admission.world import World
 from schemas.catalogue import ConfigCatalogue
 from schemas.demand import decode_demand
-from schemas.partition import partition_of
 from schemas.pools import Pools
 from schemas.topics import Catalogue
 from streams.kafka.settings import KafkaSettings
 from streams.service import AdmissionService
-from tests.admission import Seen, committed, eventually, produce, request, running, small_world
+from tests.admission import Seen, committed, eventually, running, send, small_world, tenant_of
 from tests.integration.gpu_pool import GpuPool
 from tests.kafka import POOL
 
@@ -38,19 +37,6 @@ def world(catalogue: Catalogue) -> World:
     quick = quick.model_copy(update={"versions": {1: quick.versions[1].model_copy(update={"price": price})}})
     sketch = sketch.model_copy(update={"degrades_to": {1: "painting@1"}})
     return replace(declared, configs=ConfigCatalogue([sketch, quick]))
-
-
-def of_partition(catalogue: Catalogue, partition: int) -> str:
-    """A tenant whose home it is."""
-    names = (f"tenant{number}" for number in range(100))
-    return next(name for name in names if partition_of(name.encode(), catalogue.requests_partitions) == partition)
-
-
-def send(kafka: KafkaSettings, catalogue: Catalogue, tenant: str, *ids: str, **fields: Any) -> None:
-    produce(
-        kafka, catalogue.requests, [(tenant.encode(), request(tenant, each, **fields)) for each in ids],
-        partitioner="murmur2_random",
-    )  # fmt: skip
 
 
 async def decisions(kafka: KafkaSettings, catalogue: Catalogue, number: int) -> list[dict[str, Any]]:
@@ -107,7 +93,7 @@ async def test_work_piles_up_and_is_degraded_and_then_refused(
 
 
 async def test_what_another_partition_told_counts(kafka: KafkaSettings, catalogue: Catalogue, world: World) -> None:
-    crowd, guest = of_partition(catalogue, 0), of_partition(catalogue, 1)
+    crowd, guest = tenant_of(catalogue, 0), tenant_of(catalogue, 1)
     async with running(kafka, world, "plain", **QUICK):
         send(kafka, catalogue, crowd, *(f"r{n}" for n in range(60)))
         await decisions(kafka, catalogue, 60)
@@ -137,7 +123,7 @@ async def test_what_another_partition_told_counts(kafka: KafkaSettings, catalogu
 async def test_a_new_owner_tells_of_the_work_that_it_found_until_it_is_done(
     kafka: KafkaSettings, catalogue: Catalogue, world: World, tmp_path: Path
 ) -> None:
-    tenant = of_partition(catalogue, 0)
+    tenant = tenant_of(catalogue, 0)
     async with running(kafka, world, "plain", **QUICK):
         send(kafka, catalogue, tenant, *(f"r{n}" for n in range(10)))
         await decisions(kafka, catalogue, 10)

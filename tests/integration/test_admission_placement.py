@@ -5,19 +5,12 @@ from typing import Any
 
 from schemas.control import Placement, decode_control
 from schemas.decision import Decision
-from schemas.partition import partition_of
 from schemas.topics import Catalogue
 from streams.kafka.settings import KafkaSettings
-from tests.admission import committed, drained, eventually, produce, request, running, small_world
+from tests.admission import committed, drained, eventually, produce, request, running, small_world, tenant_of
 from tests.kafka import POOL
 
 QUICK: dict[str, Any] = {"demand_seconds": 0.05, "demand_seconds_max": 2.0, "placing_seconds": 0.2}
-
-
-def of_partition(catalogue: Catalogue, partition: int) -> str:
-    """A tenant whose home it is."""
-    names = (f"tenant{number}" for number in range(100))
-    return next(name for name in names if partition_of(name.encode(), catalogue.requests_partitions) == partition)
 
 
 async def test_what_all_partitions_are_asked_for_is_placed_and_later_work_goes_there(
@@ -25,7 +18,7 @@ async def test_what_all_partitions_are_asked_for_is_placed_and_later_work_goes_t
 ) -> None:
     world = small_world(catalogue)
     hashes = {name: file.versions[1].config_hash for name, file in world.configs.files.items()}
-    tenants = [of_partition(catalogue, number) for number in range(catalogue.requests_partitions)]
+    tenants = [tenant_of(catalogue, number) for number in range(catalogue.requests_partitions)]
 
     def ask(first: int) -> None:
         wishes = [

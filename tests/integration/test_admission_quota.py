@@ -25,7 +25,7 @@ from streams.commands.usage import usage
 from streams.kafka.settings import KafkaSettings
 from streams.service import AdmissionService
 from streams.usage import read_usage
-from tests.admission import committed, eventually, produce, request, running, small_world, start
+from tests.admission import committed, eventually, produce, running, send, small_world, start
 from tests.kafka import POOL
 
 TENANT = "atelier"
@@ -33,11 +33,6 @@ PRICE = 0.2  # of a picture of the configs of the small world
 GPU = Rate(per_second=1e-6, burst=2.0)
 FREE: dict[str, Any] = {"per_second": 1000, "burst": 1000}
 QUOTA = Quota(**FREE, gpu_seconds=GPU, keys={"web": KeyQuota(**FREE, gpu_seconds=Rate(per_second=1e-6, burst=1.0))})
-
-
-def send(kafka: KafkaSettings, catalogue: Catalogue, *ids: str, tenant: str = TENANT, **fields: Any) -> None:
-    records = [(tenant.encode(), request(tenant, each, **fields)) for each in ids]
-    produce(kafka, catalogue.requests, records, partitioner="murmur2_random")
 
 
 async def decided(kafka: KafkaSettings, catalogue: Catalogue, *ids: str) -> dict[str, dict[str, Any]]:
@@ -100,10 +95,10 @@ async def test_what_a_job_did_not_use_comes_back_once_whoever_is_killed(
 ) -> None:
     world = small_world(catalogue, tenants={TENANT: QUOTA})
     first = start(kafka, world, "plain")
-    send(kafka, catalogue, "w1", "w2", key="web", images=2)
-    send(kafka, catalogue, "w3", key="web", images=2)
-    send(kafka, catalogue, "t1", images=4)
-    send(kafka, catalogue, "t2", "t3", images=4)
+    send(kafka, catalogue, TENANT, "w1", "w2", key="web", images=2)
+    send(kafka, catalogue, TENANT, "w3", key="web", images=2)
+    send(kafka, catalogue, TENANT, "t1", images=4)
+    send(kafka, catalogue, TENANT, "t2", "t3", images=4)
     found = await decided(kafka, catalogue, "w1", "w2", "w3", "t1", "t2", "t3")
     refused = {name: body["message"] for name, body in found.items() if body["verdict"] == "rejected"}
     assert refused.keys() == {"w3", "t2", "t3"}
@@ -121,8 +116,8 @@ async def test_what_a_job_did_not_use_comes_back_once_whoever_is_killed(
     async with running(kafka, world, "plain") as third:
         finish(kafka, catalogue, world, found["t1"], "cancelled", 0.0)
         tenant = await record(kafka, catalogue, TENANT, 3)
-        send(kafka, catalogue, "w4", key="web", images=2)
-        send(kafka, catalogue, "w5", key="web", images=1)
+        send(kafka, catalogue, TENANT, "w4", key="web", images=2)
+        send(kafka, catalogue, TENANT, "w5", key="web", images=1)
         found = await decided(kafka, catalogue, "w4", "w5")
         page = await metrics(third)
     assert both.gpu is not None
@@ -148,10 +143,10 @@ async def test_usage_is_the_sum_of_the_events_whoever_left(
     strangers = sorted(homes, key=lambda each: homes[each] != home)[:3]
     assert homes[strangers[0]] == home
     async with running(kafka, world, "plain") as service:
-        send(kafka, catalogue, "a1", "a2", key="web")
-        send(kafka, catalogue, "a3", config={"name": "none"})
+        send(kafka, catalogue, TENANT, "a1", "a2", key="web")
+        send(kafka, catalogue, TENANT, "a3", config={"name": "none"})
         for tenant in strangers:
-            send(kafka, catalogue, f"{tenant}-1", f"{tenant}-2", tenant=tenant, key="k")
+            send(kafka, catalogue, tenant, f"{tenant}-1", f"{tenant}-2", key="k")
         names = ["a1", "a2", *(f"{tenant}-{n}" for tenant in strangers for n in (1, 2))]
         found = await decided(kafka, catalogue, *names, "a3")
         for n, name in enumerate(names):
@@ -207,8 +202,8 @@ async def test_a_price_is_what_consumers_of_the_pool_measured(kafka: KafkaSettin
             return known is not None and bool(known.prices)
 
         await eventually(priced, what="the observation")
-        send(kafka, catalogue, "r1", images=2)
-        send(kafka, catalogue, "r2", images=2, config={"name": "painting"})
+        send(kafka, catalogue, TENANT, "r1", images=2)
+        send(kafka, catalogue, TENANT, "r2", images=2, config={"name": "painting"})
         found = await decided(kafka, catalogue, "r1", "r2")
     assert found["r1"]["price_gpu_seconds"] == json.loads(found["r1"]["work"])["price_gpu_seconds"] == 1.0
     assert found["r2"]["price_gpu_seconds"] == 2 * PRICE
@@ -218,7 +213,7 @@ async def left(kafka: KafkaSettings, catalogue: Catalogue, tenant: str) -> None:
     """Wait until its account is gone. Quota time moves with requests alone."""
 
     async def gone() -> bool:
-        send(kafka, catalogue, "a3", config={"name": "none"})  # a repeat
+        send(kafka, catalogue, TENANT, "a3", config={"name": "none"})  # a repeat
         seen = await asyncio.to_thread(committed, kafka, catalogue.tenants, catalogue.requests_partitions)
         return {each.key: each.value for each in seen}.get(tenant.encode(), b"") is None
 

@@ -24,7 +24,7 @@ from streams.kafka.settings import KafkaSettings
 from streams.quote import Quote, quote_of
 from streams.settings import AdmissionServiceSettings
 from streams.world import load_world
-from tests.admission import committed, eventually, produce, request, running
+from tests.admission import committed, eventually, running, send
 from tests.kafka import POOL
 from tests.kiln import Kiln
 
@@ -83,8 +83,7 @@ async def test_a_quote_counts_what_waits_and_the_tenants_own_work_once(
         idle = await quoted(kafka, world, CROWD)
         assert (idle.enters, idle.wait_seconds_soonest, idle.gpu_seconds, idle.usd) == (True, 0, SECONDS, 0.002)
         assert (idle.left[0].requests, idle.gpus_now, idle.gpus_max) == (BURST - 1, 0, GPUS)
-        wishes = [(CROWD.encode(), request(CROWD, f"r{n}")) for n in range(30)]
-        produce(kafka, catalogue.requests, wishes, partitioner="murmur2_random")
+        send(kafka, catalogue, CROWD, *(f"r{n}" for n in range(30)))
 
         async def both_are_told_what_waits() -> bool:
             mine, theirs = await quoted(kafka, world, CROWD), await quoted(kafka, world, GUEST)

@@ -33,7 +33,7 @@ from streams.kafka.errors import LogUnavailable
 from streams.kafka.lag import group_lag
 from streams.kafka.settings import KafkaSettings
 from tests.admission import Seen, committed, drained, eventually, produce, request, running, small_world
-from tests.kiln import Kiln
+from tests.kiln import Kiln, small_deployment
 
 TENANT, OTHER = "atelier", "bazaar"
 KEY = SigningKey("2030-01", b"what only the atelier knows")
@@ -241,18 +241,13 @@ async def test_requests_that_cannot_be_written_are_waited_for_and_not_skipped(
 async def test_by_its_commands(
     kafka: KafkaSettings, kafka_env: dict[str, str], gated: Catalogue, tmp_path: Path
 ) -> None:
-    (tmp_path / "pools.yaml").write_text(
-        "pools: {a: {gpu_product: CPU, vram_bytes: 8589934592, price_usd_per_hour: 0, replicas_max: 2, partitions: 4}}"
-    )
     (tmp_path / "tenants.yaml").write_text(
         f"tenants: {{{TENANT}: {{per_second: 1, burst: 9, topic: true, signed: true}},"
         f" {OTHER}: {{per_second: 1, burst: 9, topic: true}}}}"
     )
     (tmp_path / KEY.key_id).write_bytes(KEY.secret)
-    environment = kafka_env | {
-        "KILN_TOPICS_PREFIX": gated.settings.prefix,
-        "KILN_TOPICS_REQUESTS_PARTITIONS": "2",
-        "KILN_POOLS": str(tmp_path / "pools.yaml"),
+    environment = kafka_env | small_deployment(gated.settings.prefix, tmp_path)
+    environment |= {
         "KILN_TENANTS": str(tmp_path / "tenants.yaml"),
         "KILN_GATE_HEALTH_PORT": "0",
         "KILN_SUBMIT_SIGN": str(tmp_path / KEY.key_id),
