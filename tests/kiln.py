@@ -35,9 +35,10 @@ class Kiln:
 
     async def here(self, *arguments: str) -> Done:
         """The same in a thread of this process, which spares its start. One at a time: its output is taken from all."""
-        return await asyncio.to_thread(self._main, arguments)
+        return await asyncio.to_thread(self.inside, *arguments)
 
-    def _main(self, arguments: tuple[str, ...]) -> Done:
+    def inside(self, *arguments: str) -> Done:
+        """The same where no event loop runs."""
         out, err = io.StringIO(), io.StringIO()
         with pytest.MonkeyPatch.context() as patched, redirect_stdout(out), redirect_stderr(err):
             patched.setattr(sys, "argv", ["kiln", *arguments])

@@ -1,34 +1,31 @@
 """What is wrong at the command line is said in one sentence, and the exit status tells what kind of wrong it is."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from streams import cli
+from tests.kiln import Kiln
 
 
 class Said(NamedTuple):
-    code: object
+    code: int | None
     lines: list[str]
 
 
-Kiln = Callable[..., Said]
+Run = Callable[..., Said]
 
 
 @pytest.fixture
-def kiln(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Kiln:
+def kiln(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     """Runs a command in this process. The broker that the environment names does not exist."""
     monkeypatch.setenv("KILN_HOME", str(tmp_path))
     monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
 
     def run(*arguments: str) -> Said:
-        monkeypatch.setattr(sys, "argv", ["kiln", *arguments])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        return Said(end.value.code, capsys.readouterr().err.splitlines())
+        done = Kiln({}).inside(*arguments)
+        return Said(done.code, done.err.splitlines())
 
     return run
 
@@ -43,7 +40,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=lambda each: each[0])
 def test_no_broker_is_one_sentence(
-    kiln: Kiln, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    kiln: Run, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     code, lines = kiln(*arguments)
     assert (code, len(lines)) == (1, 1), lines
@@ -68,7 +65,7 @@ def test_no_broker_is_one_sentence(
     ],
 )
 def test_a_wrong_setting_is_named(
-    kiln: Kiln, arguments: tuple[str, ...], variable: str, value: str, sentence: str, monkeypatch: pytest.MonkeyPatch
+    kiln: Run, arguments: tuple[str, ...], variable: str, value: str, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, value)
     code, lines = kiln(*arguments)
@@ -106,7 +103,7 @@ def test_a_wrong_setting_is_named(
     ],
     ids=lambda each: " ".join(each) if isinstance(each, tuple) else "",
 )
-def test_a_wrong_wish_is_a_sentence(kiln: Kiln, arguments: tuple[str, ...], code: int, sentence: str) -> None:
+def test_a_wrong_wish_is_a_sentence(kiln: Run, arguments: tuple[str, ...], code: int, sentence: str) -> None:
     said = kiln(*arguments)
     assert said.code == code, said
     assert said.lines[0].startswith(f"kiln: {sentence}")
@@ -130,7 +127,7 @@ def test_a_wrong_wish_is_a_sentence(kiln: Kiln, arguments: tuple[str, ...], code
     ],
     ids=" ".join,
 )
-def test_wrong_usage_exits_2(kiln: Kiln, arguments: tuple[str, ...]) -> None:
+def test_wrong_usage_exits_2(kiln: Run, arguments: tuple[str, ...]) -> None:
     said = kiln(*arguments)
     assert said.code == 2
     assert not any("Traceback" in line for line in said.lines)
@@ -144,14 +141,14 @@ def test_wrong_usage_exits_2(kiln: Kiln, arguments: tuple[str, ...]) -> None:
         (b"{\n", "kiln: line 1: the body is not JSON"),
     ],
 )
-def test_a_wrong_line_is_numbered_and_nothing_is_sent(kiln: Kiln, lines: bytes, sentence: str, tmp_path: Path) -> None:
+def test_a_wrong_line_is_numbered_and_nothing_is_sent(kiln: Run, lines: bytes, sentence: str, tmp_path: Path) -> None:
     (tmp_path / "lines").write_bytes(lines)
     code, said = kiln("submit", "--json-lines", str(tmp_path / "lines"))
     assert (code, len(said)) == (1, 1)
     assert said[0].startswith(sentence)
 
 
-def test_a_line_ends_at_a_line_feed_only(kiln: Kiln, tmp_path: Path) -> None:
+def test_a_line_ends_at_a_line_feed_only(kiln: Run, tmp_path: Path) -> None:
     """A prompt may hold what Python, too, takes for the end of a line."""
     line = '{"prompt": "one\u2028two\x85three", "config": {"name": "sketch"}}\r\n'
     (tmp_path / "lines").write_text(line, encoding="utf-8", newline="")
@@ -159,7 +156,7 @@ def test_a_line_ends_at_a_line_feed_only(kiln: Kiln, tmp_path: Path) -> None:
     assert "Kafka does not answer" in said[0]
 
 
-def test_a_lock_that_is_none_is_a_sentence(kiln: Kiln, tmp_path: Path) -> None:
+def test_a_lock_that_is_none_is_a_sentence(kiln: Run, tmp_path: Path) -> None:
     for file in Path("infra/configs").glob("*.yaml"):
         (tmp_path / file.name).write_bytes(file.read_bytes())
     (tmp_path / "configs.lock").write_text("[1]")
@@ -169,17 +166,17 @@ def test_a_lock_that_is_none_is_a_sentence(kiln: Kiln, tmp_path: Path) -> None:
         assert "cannot be read as a lock" in said[0]
 
 
-def test_what_looks_like_markup_is_printed_as_it_is(kiln: Kiln) -> None:
+def test_what_looks_like_markup_is_printed_as_it_is(kiln: Run) -> None:
     assert "'[/b]'" in kiln("configs", "show", "[/b]").lines[0]
 
 
-def test_a_signing_key_that_cannot_be_read_is_said_before_anything_is_sent(kiln: Kiln, tmp_path: Path) -> None:
+def test_a_signing_key_that_cannot_be_read_is_said_before_anything_is_sent(kiln: Run, tmp_path: Path) -> None:
     code, lines = kiln("submit", "a kiln", "--sign", str(tmp_path / "2030-01"))
     assert code == 1
     assert "cannot be read: No such file or directory" in lines[0]
 
 
-def test_a_gate_without_a_topic_to_read_says_so(kiln: Kiln) -> None:
+def test_a_gate_without_a_topic_to_read_says_so(kiln: Run) -> None:
     assert kiln("gate") == (
         1,
         ["kiln: no tenant has a topic of its own; give one `topic: true` in tenants.yaml"],

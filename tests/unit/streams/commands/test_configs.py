@@ -1,24 +1,16 @@
 """What `kiln configs` says of files alone."""
 
 import json
-import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 import yaml
 
-from streams import cli
+from tests.kiln import Done, Kiln
 
-
-class Said(NamedTuple):
-    code: object
-    out: str
-    err: str
-
-
-Kiln = Callable[..., Said]
+Configs = Callable[..., Done]
 
 
 @pytest.fixture
@@ -29,21 +21,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def kiln(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: Path) -> Kiln:
+def kiln(folder: Path) -> Configs:
     """Runs `kiln configs` in this process on a copy of the files. There is no broker."""
-    monkeypatch.setenv("KILN_HOME", str(folder / "home"))
-    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
-    monkeypatch.setenv("KILN_CONFIGS", str(folder))
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def run(*arguments: str) -> Said:
-        monkeypatch.setattr(sys, "argv", ["kiln", "configs", *arguments])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        said = capsys.readouterr()
-        return Said(end.value.code, said.out, said.err)
-
-    return run
+    home, configs = str(folder / "home"), str(folder)
+    environment = {"KILN_HOME": home, "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1", "KILN_CONFIGS": configs}
+    return partial(Kiln(environment).inside, "configs")
 
 
 def change(folder: Path, name: str, **fields: object) -> None:
@@ -51,7 +33,7 @@ def change(folder: Path, name: str, **fields: object) -> None:
     path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | fields))
 
 
-def test_what_is_sound_is_said_to_be(kiln: Kiln) -> None:
+def test_what_is_sound_is_said_to_be(kiln: Configs) -> None:
     said = kiln("check")
     assert said.code == 0, said
     assert "every published version is as it was" in said.out
@@ -68,7 +50,7 @@ def test_what_is_sound_is_said_to_be(kiln: Kiln) -> None:
     ],
 )
 def test_what_does_not_fit_is_refused(
-    kiln: Kiln, folder: Path, name: str, fields: dict[str, object], sentence: str
+    kiln: Configs, folder: Path, name: str, fields: dict[str, object], sentence: str
 ) -> None:
     change(folder, name, **fields)
     said = kiln("check")
@@ -78,14 +60,14 @@ def test_what_does_not_fit_is_refused(
         assert sentence in kiln("publish", name).err
 
 
-def test_a_pool_that_is_not_declared_is_refused(kiln: Kiln, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pool_that_is_not_declared_is_refused(kiln: Configs, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pools = folder / "pools"
     pools.write_text("pools: {big: {gpu_product: H200, vram_bytes: 1073741824, price_usd_per_hour: 1}}")
     monkeypatch.setenv("KILN_POOLS", str(pools))
     assert "sketch@1 runs in pool 'default', which is not declared; known are: big" in kiln("check").err
 
 
-def test_what_a_family_was_not_made_for_is_a_note(kiln: Kiln, folder: Path) -> None:
+def test_what_a_family_was_not_made_for_is_a_note(kiln: Configs, folder: Path) -> None:
     sketch = yaml.safe_load((folder / "sketch.yaml").read_text())
     sketch["versions"][2] = {**sketch["versions"][1], "width": 2048, "height": 2048}
     (folder / "sketch.yaml").write_text(yaml.safe_dump(sketch))
@@ -96,14 +78,14 @@ def test_what_a_family_was_not_made_for_is_a_note(kiln: Kiln, folder: Path) -> N
     assert "note: sketch@2: 2048 x 2048" in said.out
 
 
-def test_a_list_says_what_leads_where(kiln: Kiln, folder: Path) -> None:
+def test_a_list_says_what_leads_where(kiln: Configs, folder: Path) -> None:
     change(folder, "painting", channels={"stable": {1: 1, 2: 3}}, compatible={9: 1}, degrades_to={2: "painting@1"})
     rows = [line for line in kiln("list").out.splitlines() if "painting@" in line]
     assert "stable 25 %; compatible with 9" in rows[0]
     assert "stable 75 %; degrades to painting@1" in rows[1]
 
 
-def test_one_is_shown_and_of_several_their_shares(kiln: Kiln, folder: Path) -> None:
+def test_one_is_shown_and_of_several_their_shares(kiln: Configs, folder: Path) -> None:
     assert json.loads(kiln("show", "painting").out)["version"] == 2
     assert json.loads(kiln("show", "painting@1").out)["version"] == 1
     assert json.loads(kiln("show", "painting:previous").out)["version"] == 1
@@ -113,7 +95,7 @@ def test_one_is_shown_and_of_several_their_shares(kiln: Kiln, folder: Path) -> N
     assert all(len(each["config_hash"]) == 64 for each in shown)
 
 
-def test_two_are_compared_field_by_field(kiln: Kiln) -> None:
+def test_two_are_compared_field_by_field(kiln: Configs) -> None:
     said = kiln("diff", "painting@1", "painting:stable")
     assert said.code == 0
     rows = [line.split() for line in said.out.splitlines() if "│" in line]
@@ -148,7 +130,7 @@ def test_two_are_compared_field_by_field(kiln: Kiln) -> None:
     ],
     ids=lambda each: " ".join(each)[:60] if isinstance(each, tuple) else "",
 )
-def test_a_wrong_wish_is_a_sentence(kiln: Kiln, arguments: tuple[str, ...], code: int, sentence: str) -> None:
+def test_a_wrong_wish_is_a_sentence(kiln: Configs, arguments: tuple[str, ...], code: int, sentence: str) -> None:
     said = kiln(*arguments)
     assert said.code == code, said
     assert sentence in said.err
@@ -168,13 +150,13 @@ def test_a_wrong_wish_is_a_sentence(kiln: Kiln, arguments: tuple[str, ...], code
     ],
     ids=" ".join,
 )
-def test_what_needs_control_says_that_there_is_no_broker(kiln: Kiln, arguments: tuple[str, ...]) -> None:
+def test_what_needs_control_says_that_there_is_no_broker(kiln: Configs, arguments: tuple[str, ...]) -> None:
     said = kiln(*arguments)
     assert said.code == 1
     assert "set KAFKA_BOOTSTRAP_SERVERS" in said.err
 
 
-def test_a_retired_version_can_still_be_compared(kiln: Kiln, folder: Path) -> None:
+def test_a_retired_version_can_still_be_compared(kiln: Configs, folder: Path) -> None:
     painting = yaml.safe_load((folder / "painting.yaml").read_text())
     painting["versions"][1]["retired"] = True
     (folder / "painting.yaml").write_text(yaml.safe_dump(painting))
