@@ -96,7 +96,7 @@ class Live:
                     await self._send(records // 20, child)
                     held.append(holding(child.pid).resident_bytes)
                     say(f"{intake}: {self.sent} records sent, {self.refused} refused, {held[-1] >> 20} MiB held")
-                await self._done(child)
+                await self._behind(child, at_most=0)
                 await self._serves_another(child, f"after-{intake}")
         return [*self._grown(), *await flaws_of(self.kafka, self.catalogue)]
 
@@ -108,7 +108,7 @@ class Live:
             self._produce(sample)
             self.sent += 1
             if number % 500 == 0:
-                await eventually(lambda: self._near(child), seconds=300, what="admission to come nearer")
+                await self._behind(child, at_most=_AHEAD)
         self._flush()
 
     def _produce(self, sample: Sample) -> None:
@@ -144,20 +144,16 @@ class Live:
         except KafkaError:
             self.refused += count  # brokers look at the checksum and the lengths
 
-    async def _near(self, child: "subprocess.Popen[bytes]") -> bool:
-        assert child.poll() is None, f"admission ended with {child.returncode}"
-        with suppress(KafkaException):
-            return sum((await asyncio.to_thread(lag, self.kafka, self.catalogue)).values()) < _AHEAD
-        return False
+    async def _behind(self, child: "subprocess.Popen[bytes]", *, at_most: int) -> None:
+        """Wait until admission is."""
 
-    async def _done(self, child: "subprocess.Popen[bytes]") -> None:
-        async def done() -> bool:
+        async def near() -> bool:
             assert child.poll() is None, f"admission ended with {child.returncode}"
             with suppress(KafkaException):
-                return not any((await asyncio.to_thread(lag, self.kafka, self.catalogue)).values())
+                return sum((await asyncio.to_thread(lag, self.kafka, self.catalogue)).values()) <= at_most
             return False
 
-        await eventually(done, seconds=300, what="lag 0 on every partition")
+        await eventually(near, seconds=300, what=f"a lag of {at_most} at most")
 
     async def _serves_another(self, child: "subprocess.Popen[bytes]", request_id: str) -> None:
         """Whatever came before it."""
@@ -165,7 +161,7 @@ class Live:
             self.catalogue.requests, json.dumps(request(request_id, tenant=QUIET)).encode(), None, HOME
         )
         self._flush()
-        await self._done(child)
+        await self._behind(child, at_most=0)
         decisions = await asyncio.to_thread(
             committed, self.kafka, self.catalogue.decisions, self.catalogue.requests_partitions
         )
