@@ -99,13 +99,6 @@ class S3Server:
             "NO_PROXY": "127.0.0.1",
         }
 
-    @property
-    def memory_peak_bytes(self) -> int:
-        """The largest resident size so far, as Linux counts it."""
-        assert self._process is not None
-        status = Path(f"/proc/{self._process.pid}/status").read_text()
-        return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM"))
-
     def start(self) -> Self:
         """Returns when the server answers."""
         for attempts_left in (2, 1, 0):
