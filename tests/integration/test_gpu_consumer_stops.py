@@ -7,6 +7,7 @@ from gpu_consumer.clock import Clock
 from gpu_consumer.consumer import GpuConsumer
 from schemas.codec import encode
 from schemas.control import Drop, Pause, control_key
+from schemas.request import LANES
 from streams.kafka.clients import admin_client
 from tests.integration.gpu_pool import GpuPool, config, eventually, ledger_of, work_item
 from tests.kafka import POOL
@@ -121,10 +122,12 @@ async def test_a_control_topic_that_is_missing_keeps_nobody_from_work(pool: GpuP
 async def test_a_consumer_of_a_paused_pool_starts_and_takes_nothing(pool: GpuPool) -> None:
     await say(pool, "pause", "pool", POOL, Pause())
     await pool.produce([work_item("a")], partition=0)
-    async with pool.consumer() as running:
-        await eventually(lambda: running.consumer._owner.all_open and running.consumer._stops.read, "it is there")
+    async with pool.consumer(control_wait_seconds=60) as running:
+        await eventually(lambda: bool(running.consumer._owner.open), "it has partitions")
+        await eventually(lambda: running.consumer._stops.paused is not None, "the pause is heard")
         await eventually(lambda: running.consumer.ready() is None, "ready: it may be rolled out while it is paused")
         assert not running.consumer._backlog.jobs
+        assert not any(map(running.consumer._room, LANES)), "nor does it ask for more"
         assert await pool.lag() == 1
         await say(pool, "pause", "pool", POOL, None)
         (result,) = await pool.wait_for_results(1)
