@@ -23,7 +23,7 @@ $(READY): infra/bootstrap.lock infra/requirements.lock pyproject.toml
 	@touch $@
 
 lock: $(READY) ## solve the dependencies again and write their hashes
-	$(BIN)/uv pip compile pyproject.toml --group dev --extra demo --extra gpu --universal --python-version 3.11 \
+	$(BIN)/uv pip compile pyproject.toml --group dev --extra demo --extra gpu --extra infra --extra traces --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-header --output-file infra/requirements.lock
 
 demo: $(READY) ## the main job: broker, admission, two GPU consumers, 60 prompts, a contact sheet

@@ -3,7 +3,7 @@
 import re
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -11,6 +11,36 @@ from schemas.yaml_file import read_yaml
 
 _VOID = frozenset({"nvidia", "shared"})
 WaitSeconds = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
+
+
+class Scaling(BaseModel):
+    """How a pool follows its work. Fast out, slow in: a replica that starts pays `load_seconds` of its pool."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    signal: Literal["lag", "gpu_seconds"] = Field(
+        default="lag", description="What KEDA asks: the lag of the pool's group, or the external scaler."
+    )
+    wait_seconds: WaitSeconds = Field(default=60.0, description="The objective: so long may work wait.")
+    item_seconds: WaitSeconds | None = Field(
+        default=None,
+        description="GPU-seconds of one job, for the threshold of lag. Absent: the mean price of the pool's "
+        "configurations.",
+    )
+    polling_seconds: Annotated[int, Field(ge=1, le=3600)] = 5
+    cooldown_seconds: Annotated[int, Field(ge=0, le=86_400)] = Field(
+        default=300, description="From the last activity until the last replica goes."
+    )
+    out_window_seconds: Annotated[int, Field(ge=0, le=3600)] = 0
+    out_replicas_per_minute: Annotated[int, Field(ge=1)] = 16
+    in_window_seconds: Annotated[int, Field(ge=0, le=3600)] = Field(
+        default=300,
+        description="The highest wish of so many seconds stands: above load_seconds and the longest usual job.",
+    )
+    in_replicas_per_minute: Annotated[int, Field(ge=1)] = 1
+    fallback_replicas: Annotated[int, Field(ge=0)] | None = Field(
+        default=None, description="While the signal cannot be had. Absent: as many as there are."
+    )
 
 
 class Pool(BaseModel):
@@ -24,6 +54,21 @@ class Pool(BaseModel):
     replicas_min: Annotated[int, Field(ge=0)] = 0
     replicas_max: Annotated[int, Field(ge=1)] = 4
     partitions: Annotated[int, Field(ge=1, le=2048)] = 8
+    load_seconds: WaitSeconds = Field(
+        default=45.0,
+        description="From a pod's start until its engine has loaded and warmed: probes and plans count on it.",
+    )
+    job_seconds_max: WaitSeconds = Field(
+        default=600.0, description="The longest job that may run here: the grace of a pod that is asked to stop."
+    )
+    mig_profile: Annotated[str, Field(pattern=r"^[1-9]g\.[0-9]+gb(\.[a-z]+)?$")] | None = Field(
+        default=None, description="A slice instead of a card, as `1g.18gb`."
+    )
+    resource_claim_template: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")] | None = Field(
+        default=None, description="Dynamic resource allocation instead of the device plugin's resource."
+    )
+    spot: bool = Field(default=False, description="Runs on nodes that may be taken away; drains within their notice.")
+    scaling: Scaling = Scaling()
     degrade_wait_seconds: WaitSeconds | None = Field(
         default=None, description="Above it what may be degraded is. Absent: as admission's settings say."
     )
