@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from schemas.cluster import Cluster
 from schemas.yaml_file import read_yaml
 
 _VOID = frozenset({"nvidia", "shared"})
@@ -51,6 +52,10 @@ class Pool(BaseModel):
     gpu_product: str = Field(description="Its card, as Kubernetes labels it or its vendor names it: see is_product().")
     vram_bytes: Annotated[int, Field(gt=0)]
     price_usd_per_hour: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    budget_usd_per_month: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+        default=None,
+        description="For all its GPUs together. It limits nothing: an alert tells that it is burnt too fast.",
+    )
     replicas_min: Annotated[int, Field(ge=0)] = 0
     replicas_max: Annotated[int, Field(ge=1)] = 4
     partitions: Annotated[int, Field(ge=1, le=2048)] = 8
@@ -86,13 +91,22 @@ class Pool(BaseModel):
             raise ValueError("replicas_min is above replicas_max; lower it")
         return self
 
+    @model_validator(mode="after")
+    def _one_slice(self) -> "Pool":
+        if self.mig_profile and "mig" in re.split("[^a-z0-9]+", self.gpu_product.casefold()):
+            raise ValueError("gpu_product names a slice and mig_profile too; leave one of them out")
+        if self.mig_profile and self.resource_claim_template:
+            raise ValueError("a claim template chooses the slice itself; take mig_profile out")
+        return self
+
     def is_product(self, device: str) -> bool:
         """Whether `device`, as its vendor's library names it, is this pool's card.
 
         Case, the vendor's name, and what stands between words do not matter, and the pool may leave the end out:
         `H200`, `NVIDIA-H200` and `nvidia h200` are all "NVIDIA H200". A slice of a card is only the same slice.
         """
-        return _same_product(self.gpu_product, device)
+        product = f"{self.gpu_product} MIG {self.mig_profile}" if self.mig_profile else self.gpu_product
+        return _same_product(product, device)
 
 
 @lru_cache(maxsize=4096)
@@ -112,6 +126,7 @@ class Pools(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     pools: dict[Annotated[str, Field(pattern=r"^[a-z0-9-]{1,40}$")], Pool]
+    cluster: Cluster = Cluster()
 
 
 def load_pools(path: Path) -> Pools:

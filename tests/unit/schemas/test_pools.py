@@ -19,6 +19,8 @@ POOL: dict[str, Any] = {"gpu_product": "H200", "vram_bytes": 1 << 30, "price_usd
         ({"vram_bytes": 0}, "vram_bytes"),
         ({"price_usd_per_hour": float("inf")}, "price_usd_per_hour"),
         ({"colour": "red"}, "colour"),
+        ({"gpu_product": "NVIDIA-H100-MIG-1g.10gb", "mig_profile": "1g.10gb"}, "leave one of them out"),
+        ({"mig_profile": "1g.10gb", "resource_claim_template": "slices"}, "take mig_profile out"),
     ],
 )
 def test_a_pool_that_could_not_work_is_refused(changes: dict[str, Any], sentence: str) -> None:
@@ -48,6 +50,12 @@ def test_a_pool_that_could_not_work_is_refused(changes: dict[str, Any], sentence
 )
 def test_a_pool_s_product_is_that_of_its_card_however_it_is_spelt(declared: str, device: str, same: bool) -> None:
     assert Pool.model_validate({**POOL, "gpu_product": declared}).is_product(device) is same
+
+
+def test_a_pool_of_slices_is_on_no_whole_card() -> None:
+    pool = Pool.model_validate({**POOL, "gpu_product": "NVIDIA-H100-80GB-HBM3", "mig_profile": "1g.10gb"})
+    assert pool.is_product("NVIDIA H100 80GB HBM3 MIG 1g.10gb")
+    assert not pool.is_product("NVIDIA H100 80GB HBM3")
 
 
 def test_a_tenant_has_its_own_quota_or_the_default_or_none() -> None:

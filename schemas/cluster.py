@@ -1,0 +1,175 @@
+"""The Kubernetes cluster that pools run on, as the block `cluster` of infra/pools.yaml declares it.
+
+A secret is never written here: only the name of the Secret that has it.
+"""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+_NAME = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+Name = Annotated[str, Field(pattern=rf"^{_NAME}$")]
+Named = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")]
+# A tag or a digest must be there: without one it is `latest`, and two pods of one pool may differ.
+Image = Annotated[str, Field(pattern=r"^[a-z0-9][A-Za-z0-9._/:-]*(:[A-Za-z0-9_][A-Za-z0-9._-]*|@sha256:[0-9a-f]{64})$")]
+Address = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?:[0-9]{1,5}$")]
+Quantity = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?(m|Ki|Mi|Gi|Ti)?$")]
+Labels = dict[
+    Annotated[str, Field(pattern=r"^([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$")],
+    Annotated[str, Field(pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$")],
+]
+EnvironmentName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
+
+
+class _Block(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Images(_Block):
+    services: Image = Field(default="promptkiln:0.1.0", description="Admission, the gate and the scaler: no torch.")
+    gpu_consumer: Image = "promptkiln-gpu:0.1.0"
+    pull_secret: Named | None = Field(default=None, description="Name of the Secret by which the registry is asked.")
+
+
+class KafkaCluster(_Block):
+    bootstrap_servers: Annotated[
+        str, Field(pattern=r"^[^\s,]+:\d{1,5}(,[^\s,]+:\d{1,5})*$", description="host:port, by commas")
+    ] = "kiln-kafka-bootstrap:9093"
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
+        default="SASL_SSL", description="SASL proves a password by SCRAM-SHA-512, SSL alone a certificate."
+    )
+    ca_secret: Named | None = Field(
+        default=None,
+        description="Name of the Secret whose ca.crt signs the brokers. Absent: the one that Strimzi makes for its "
+        "cluster, where there is one; else the system's authorities.",
+    )
+    strimzi_cluster: Name | None = Field(
+        default="kiln", description="Whose operators make topics and users. null: neither is rendered."
+    )
+    namespace: Name | None = Field(
+        default=None, description="Where Strimzi looks for topics and users. Absent: the deployment's own."
+    )
+    replicas: Annotated[int, Field(ge=1, le=16)] = Field(default=3, description="Copies of each partition.")
+
+    @property
+    def encrypted(self) -> bool:
+        return self.security_protocol.endswith("SSL")
+
+    @property
+    def by_password(self) -> bool:
+        return self.security_protocol.startswith("SASL")
+
+    @property
+    def authority(self) -> str | None:
+        """Name of the Secret whose ca.crt signs the brokers."""
+        if not self.encrypted:
+            return None
+        made = f"{self.strimzi_cluster}-cluster-ca-cert" if self.strimzi_cluster else None
+        return self.ca_secret or made
+
+
+class StorePlace(_Block):
+    url: Annotated[str, Field(pattern=r"^(s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/\S*)?|file:///\S+)$")] = Field(
+        default="s3://promptkiln/artifacts", description="s3://BUCKET/PREFIX, or file:///FOLDER of a claim."
+    )
+    endpoint_url: Annotated[str, Field(pattern=r"^https?://\S+$")] | None = None
+    region: str | None = None
+    addressing_style: Literal["path", "virtual", "auto"] = "auto"
+    secret: Named | None = Field(
+        default=None,
+        description="Name of the Secret with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. Absent: the pods' own "
+        "identity, by `service_account_annotations`.",
+    )
+    claim: Named | None = Field(default=None, description="The volume claim of a file:// store, shared by all pods.")
+
+    @model_validator(mode="after")
+    def _a_folder_outlives_its_pod(self) -> Self:
+        if self.url.startswith("file:") and self.claim is None:
+            raise ValueError("a file:// store would go with its pod; give `claim`, or an s3:// url")
+        if not self.url.startswith("file:") and self.claim is not None:
+            raise ValueError("claim would not be used beside an s3:// url; take it out")
+        if self.url.startswith("file:") and self.secret is not None:
+            raise ValueError("secret would not be used beside a file:// url; take it out")
+        return self
+
+
+class Models(_Block):
+    """Where a GPU consumer finds its models. Neither: in its own image, at the same path."""
+
+    claim: Named | None = Field(default=None, description="A volume claim, mounted to be read only.")
+    image: Image | None = Field(default=None, description="An image whose files are the folder: Kubernetes 1.35.")
+    path: Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/-]+$")] = "/models"
+
+    @model_validator(mode="after")
+    def _from_one_place(self) -> Self:
+        if self.claim and self.image:
+            raise ValueError("models come from a claim or from an image; take one out")
+        return self
+
+
+class Resources(_Block):
+    cpu: Quantity = "1"
+    memory: Quantity = "1Gi"
+
+
+class Admission(Resources):
+    replicas: Annotated[int, Field(ge=1, le=2048)] = Field(
+        default=2, description="No more than requests has partitions: the others would idle."
+    )
+
+
+class GpuHost(Resources):
+    """What a GPU consumer has of its node beside the card."""
+
+    cpu: Quantity = "4"
+    memory: Quantity = "16Gi"
+
+
+class Spot(_Block):
+    """Of pools that are `spot`."""
+
+    node_selector: Labels = Field(
+        default={"karpenter.sh/capacity-type": "spot"}, description="How such nodes are labelled here."
+    )
+    taint: str | None = Field(default=None, description="The key of their taint, where they have one.")
+    notice_seconds: Annotated[int, Field(ge=15, le=3600)] = Field(
+        default=30, description="From the notice until the node is gone: the whole grace of a pod."
+    )
+
+
+class Monitoring(_Block):
+    labels: Labels = Field(default={}, description="Of PodMonitors and PrometheusRules: what Prometheus selects.")
+    dashboard_labels: Labels = Field(default={"grafana_dashboard": "1"}, description="What Grafana's sidecar selects.")
+    namespace: Name = Field(default="monitoring", description="Where Prometheus is: it alone may scrape.")
+    scrape_seconds: Annotated[int, Field(ge=1, le=3600)] = 15
+
+
+class Scaler(Resources):
+    cpu: Quantity = "250m"
+    memory: Quantity = "256Mi"
+    address: Address | None = Field(
+        default=None, description="host:port at which KEDA asks. Absent: the Service that is rendered."
+    )
+    keda_namespace: Name = Field(default="keda", description="Where KEDA is: it alone may ask.")
+
+
+class Cluster(_Block):
+    """Where a deployment runs. Everything has a default."""
+
+    namespace: Name = "promptkiln"
+    images: Images = Images()
+    kafka: KafkaCluster = KafkaCluster()
+    store: StorePlace = StorePlace()
+    models: Models = Models()
+    admission: Admission = Admission()
+    gate: Resources = Resources(cpu="250m", memory="256Mi")
+    scaler: Scaler = Scaler()
+    gpu_consumer: GpuHost = GpuHost()
+    spot: Spot = Spot()
+    monitoring: Monitoring = Monitoring()
+    service_account_annotations: dict[str, str] = Field(
+        default={}, description="Of every service account: how a cloud gives its pods an identity."
+    )
+    environment: dict[EnvironmentName, str] = Field(
+        default={}, description="More settings of the services, by the names of their environment variables."
+    )
