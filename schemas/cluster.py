@@ -132,7 +132,7 @@ class Spot(_Block):
         default={"karpenter.sh/capacity-type": "spot"}, description="How such nodes are labelled here."
     )
     taint: str | None = Field(default=None, description="The key of their taint, where they have one.")
-    notice_seconds: Annotated[int, Field(ge=15, le=3600)] = Field(
+    notice_seconds: Annotated[int, Field(ge=20, le=3600)] = Field(
         default=30, description="From the notice until the node is gone: the whole grace of a pod."
     )
 

@@ -1,0 +1,139 @@
+"""The settings of the services as environment variables: what all share, and what proves who a service is."""
+
+import difflib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic_settings import BaseSettings
+
+from admission.settings import AdmissionLimits
+from gpu_consumer.gpu.settings import GpuTelemetrySettings
+from gpu_consumer.settings import GpuConsumerSettings
+from gpu_consumer.store.base import StoreSettings
+from infra.render.declared import Declared
+from infra.render.manifest import object_name
+from schemas.cluster import Cluster
+from schemas.errors import CatalogueError
+from schemas.topics import TopicSettings
+from streams.gate.settings import GateSettings
+from streams.kafka.settings import KafkaSettings
+from streams.policies.listed import ListSettings
+from streams.policies.loading import PolicySettings
+from streams.settings import AdmissionServiceSettings
+
+DECLARED_AT = "/etc/kiln/declared"
+CONFIGS_AT = "/etc/kiln/configs"
+AUTHORITY_AT = "/etc/kiln/authority"
+CERTIFICATE_AT = "/etc/kiln/certificate"
+_KINDS: tuple[type[BaseSettings], ...] = (
+    AdmissionLimits,
+    AdmissionServiceSettings,
+    GateSettings,
+    GpuConsumerSettings,
+    GpuTelemetrySettings,
+    KafkaSettings,
+    ListSettings,
+    PolicySettings,
+    StoreSettings,
+    TopicSettings,
+)
+# What follows from the pool or the container: given again for all, it would be overruled without a word.
+OWNED = frozenset(
+    {
+        "KAFKA_SASL_MECHANISM",
+        "KAFKA_SASL_PLAIN_USERNAME",
+        "KAFKA_SSL_CAFILE",
+        "KAFKA_SSL_CERTFILE",
+        "KAFKA_SSL_KEYFILE",
+        "KILN_ADMISSION_SERVICE_HEALTH_HOST",
+        "KILN_ADMISSION_SERVICE_HEALTH_PORT",
+        "KILN_ADMISSION_SERVICE_TOKENIZERS",
+        "KILN_GATE_HEALTH_HOST",
+        "KILN_GATE_HEALTH_PORT",
+        "KILN_GPU_DEVICE",
+        "KILN_GPU_DEVICE_MEMORY_BYTES",
+        "KILN_GPU_ENGINE_START_SECONDS_MAX",
+        "KILN_GPU_GRACE_SECONDS",
+        "KILN_GPU_HEALTH_HOST",
+        "KILN_GPU_HEALTH_PORT",
+        "KILN_GPU_MODELS_DIR",
+        "KILN_GPU_POOL",
+        "KILN_STORE_ENDPOINT_URL",
+        "KILN_STORE_REGION",
+    }
+)
+_OTHERS = re.compile(r"^(AWS|OTEL|PYTORCH|CUDA|NVIDIA)_")
+_SECRET = re.compile(r"PASSWORD|SECRET|TOKEN$|CREDENTIAL|ACCESS_KEY")
+
+
+def shared(declared: Declared) -> dict[str, str]:
+    """The settings that every service of the deployment reads alike. Raises CatalogueError for one nobody reads."""
+    cluster, topics = declared.cluster, declared.catalogue.settings
+    made = {
+        "HOME": "/tmp",  # noqa: S108 - the one folder of a pod that can be written
+        "KAFKA_BOOTSTRAP_SERVERS": cluster.kafka.bootstrap_servers,
+        "KAFKA_SECURITY_PROTOCOL": cluster.kafka.security_protocol,
+        "KILN_CONFIGS": CONFIGS_AT,
+        "KILN_POOLS": f"{DECLARED_AT}/pools.yaml",
+        "KILN_TENANTS": f"{DECLARED_AT}/tenants.yaml",
+        "KILN_STORE_URL": cluster.store.url,
+        "KILN_STORE_ADDRESSING_STYLE": cluster.store.addressing_style,
+        **{f"KILN_TOPICS_{name.upper()}": str(value) for name, value in topics.model_dump().items()},
+    }
+    if cluster.kafka.authority:
+        made["KAFKA_SSL_CAFILE"] = f"{AUTHORITY_AT}/ca.crt"
+    if cluster.kafka.security_protocol == "SSL":
+        made |= {"KAFKA_SSL_CERTFILE": f"{CERTIFICATE_AT}/user.crt", "KAFKA_SSL_KEYFILE": f"{CERTIFICATE_AT}/user.key"}
+    for name, value in (("ENDPOINT_URL", cluster.store.endpoint_url), ("REGION", cluster.store.region)):
+        if value is not None:
+            made[f"KILN_STORE_{name}"] = value
+    return dict(sorted((made | _more(cluster, made)).items()))
+
+
+def user_of(declared: Declared, role: str) -> str:
+    """The name of a role's principal in Kafka, and of the Secret that proves it."""
+    return object_name(f"{declared.catalogue.settings.prefix}-{role.replace('/', '-')}")
+
+
+def identity(declared: Declared, role: str) -> list[dict[str, Any]]:
+    """Who a service is in Kafka, and how it proves that; nothing where nobody asks."""
+    if not declared.cluster.kafka.by_password:
+        return []
+    user = user_of(declared, role)
+    password = {"secretKeyRef": {"name": user, "key": "password"}}
+    return [
+        {"name": "KAFKA_SASL_MECHANISM", "value": "SCRAM-SHA-512"},
+        {"name": "KAFKA_SASL_PLAIN_USERNAME", "value": user},
+        {"name": "KAFKA_SASL_PLAIN_PASSWORD", "valueFrom": password},
+    ]
+
+
+def store_access(cluster: Cluster) -> list[dict[str, Any]]:
+    if cluster.store.secret is None:
+        return []
+    names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+    return [
+        {"name": name, "valueFrom": {"secretKeyRef": {"name": cluster.store.secret, "key": name}}} for name in names
+    ]
+
+
+def _more(cluster: Cluster, made: dict[str, str]) -> dict[str, str]:
+    known = sorted(_known())
+    for name in cluster.environment:
+        where = f"cluster.environment.{name}"
+        if _SECRET.search(name):
+            raise CatalogueError(f"{where}: a secret is not written here; name its Secret in cluster.kafka or .store")
+        if name in made or name in OWNED or name.startswith("KILN_TOPICS_"):
+            raise CatalogueError(f"{where}: it follows from the rest of pools.yaml or from KILN_TOPICS_; take it out")
+        if name not in known and not _OTHERS.match(name):
+            near = difflib.get_close_matches(name, known, 1)
+            cure = f"did you mean {near[0]}" if near else "the README has a table of all prefixes"
+            raise CatalogueError(f"{where}: no service reads it; {cure}")
+    return dict(cluster.environment)
+
+
+def _known() -> Iterator[str]:
+    for kind in _KINDS:
+        prefix = str(kind.model_config.get("env_prefix", ""))
+        yield from (f"{prefix}{field}".upper() for field in kind.model_fields)

@@ -1,0 +1,62 @@
+"""A Kubernetes object as a mapping, its labels, and how it is written."""
+
+import re
+from hashlib import sha256
+from typing import Any
+
+import yaml
+
+from schemas.errors import CatalogueError
+
+Manifest = dict[str, Any]
+_PART = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
+_SUBDOMAIN = re.compile(rf"{_PART}(\.{_PART})*")  # RFC 1123
+
+
+def manifest(api: str, kind: str, name: str, namespace: str, labels: dict[str, str], **body: Any) -> Manifest:
+    return {
+        "apiVersion": api,
+        "kind": kind,
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        **body,
+    }
+
+
+def labels_of(component: str, pool: str | None = None) -> dict[str, str]:
+    """Every object's; see `selector` for those by which pods are found, which must never change."""
+    return {**selector(component, pool), "app.kubernetes.io/managed-by": "kiln"}
+
+
+def selector(component: str, pool: str | None = None) -> dict[str, str]:
+    chosen = {"app.kubernetes.io/name": "promptkiln", "app.kubernetes.io/component": component}
+    return chosen if pool is None else chosen | {"promptkiln.dev/pool": pool}
+
+
+def gpu_name(pool: str) -> str:
+    """Of everything of a pool. Raises CatalogueError where Kubernetes would have no such name."""
+    if pool.startswith("-") or pool.endswith("-"):
+        raise CatalogueError(f"pools.{pool}: Kubernetes has no name that begins or ends with '-'; rename the pool")
+    return f"kiln-gpu-{pool}"
+
+
+def object_name(text: str) -> str:
+    """`text` as a name that Kubernetes takes: itself, or where that is none a near one with a digest in it."""
+    if _SUBDOMAIN.fullmatch(text):
+        return text
+    near = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    return f"{near}-{digest(text)}".lstrip("-")
+
+
+def digest(*texts: str) -> str:
+    """Changes with what a pod reads at its start, so that a change of it starts pods anew."""
+    return sha256("\0".join(texts).encode()).hexdigest()[:16]
+
+
+class _Plain(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def to_yaml(documents: list[Manifest]) -> str:
+    """The same text for the same documents, in the order in which they were made."""
+    return yaml.dump_all(documents, Dumper=_Plain, sort_keys=False, explicit_start=True, allow_unicode=True, width=120)

@@ -1,0 +1,8 @@
+"""Names of objects that others refer to."""
+
+ADMISSION = "kiln-admission"
+GATE = "kiln-gate"
+SCALER = "kiln-scaler"
+AUTHENTICATION = "kiln-kafka"  # KEDA's, to Kafka
+SCALER_PORT = 8085
+KEDA_ROLE = "keda"

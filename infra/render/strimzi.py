@@ -1,0 +1,73 @@
+"""Topics and users as Strimzi's operators make them: all that the catalogue says and what streams/acls.py allows."""
+
+from collections.abc import Iterator
+
+from infra.render.declared import Declared
+from infra.render.environment import user_of
+from infra.render.manifest import Manifest, manifest, object_name
+from streams.acls import Acl, Operation, roles
+from streams.kafka.drift import min_in_sync
+
+_API = "kafka.strimzi.io/v1"
+_OPERATIONS: dict[Operation, str] = {
+    "read": "Read",
+    "write": "Write",
+    "create": "Create",
+    "describe": "Describe",
+    "describe-configs": "DescribeConfigs",
+}
+_TYPES = {"topic": "topic", "group": "group", "transactional-id": "transactionalId"}
+
+
+def topics(declared: Declared) -> Iterator[Manifest]:
+    """Every topic of the deployment. Nothing where the cluster has no Strimzi: `kiln topics create` makes them."""
+    kafka = declared.cluster.kafka
+    if kafka.strimzi_cluster is None:
+        return
+    for spec in declared.catalogue.specs():
+        kept = {**spec.config, "min.insync.replicas": str(min_in_sync(kafka.replicas))}
+        yield _object(
+            declared,
+            "KafkaTopic",
+            object_name(spec.name),
+            {
+                "topicName": spec.name,
+                "partitions": spec.partitions,
+                "replicas": kafka.replicas,
+                "config": dict(sorted(kept.items())),
+            },
+        )
+
+
+def users(declared: Declared) -> Iterator[Manifest]:
+    """A user for each role. Strimzi writes the Secret that proves it, of the same name. Nothing where nobody is asked
+    who he is: rules would name users that never come."""
+    kafka = declared.cluster.kafka
+    if kafka.strimzi_cluster is None or kafka.security_protocol == "PLAINTEXT":
+        return
+    for role, acls in sorted(roles(declared.catalogue).items()):
+        yield _object(
+            declared,
+            "KafkaUser",
+            user_of(declared, role),
+            {
+                "authentication": {"type": "scram-sha-512" if kafka.by_password else "tls"},
+                "authorization": {"type": "simple", "acls": [_rule(acl) for acl in acls]},
+            },
+        )
+
+
+def _rule(acl: Acl) -> dict[str, object]:
+    pattern = "prefix" if acl.prefixed else "literal"
+    return {
+        "type": "allow",
+        "resource": {"type": _TYPES[acl.resource], "name": acl.name, "patternType": pattern},
+        "operations": [_OPERATIONS[each] for each in acl.operations],
+        "host": "*",
+    }
+
+
+def _object(declared: Declared, kind: str, name: str, spec: dict[str, object]) -> Manifest:
+    kafka = declared.cluster.kafka
+    labels = {"strimzi.io/cluster": str(kafka.strimzi_cluster), "app.kubernetes.io/managed-by": "kiln"}
+    return manifest(_API, kind, name, kafka.namespace or declared.cluster.namespace, labels, spec=spec)

@@ -1,0 +1,97 @@
+from typing import Any
+
+import pytest
+
+from infra.render.declared import Declared
+from infra.render.scaled import authentication, scaled_object
+from schemas.errors import CatalogueError
+from schemas.request import LANES
+from tests.unit.infra.render.conftest import Declare
+
+
+def _spec(declared: Declared, pool: str) -> dict[str, Any]:
+    spec: dict[str, Any] = scaled_object(declared, pool, declared.pools.pools[pool])["spec"]
+    return spec
+
+
+def test_the_lanes_are_summed_by_their_names(example: Declared) -> None:
+    """Several triggers without a formula give their maximum."""
+    spec = _spec(example, "default")
+    assert [trigger["name"] for trigger in spec["triggers"]] == list(LANES)
+    assert spec["advanced"]["scalingModifiers"]["formula"] == "interactive + standard + bulk"
+
+
+def test_each_trigger_reads_one_topic_from_its_beginning_and_forgives_no_lag(example: Declared) -> None:
+    """Cases KEDA-10, KEDA-16."""
+    metadata = [trigger["metadata"] for trigger in _spec(example, "default")["triggers"]]
+    assert [each["topic"] for each in metadata] == [f"kiln.work.default.{lane}" for lane in LANES]
+    assert {each["offsetResetPolicy"] for each in metadata} == {"earliest"}
+    assert {each["excludePersistentLag"] for each in metadata} == {"false"}
+    assert {each["consumerGroup"] for each in metadata} == {"kiln.gpu.default"}
+
+
+def test_the_threshold_is_the_objective_over_the_seconds_of_a_job(declare: Declare) -> None:
+    def change(body: dict[str, Any]) -> None:
+        body["pools"]["default"]["scaling"] |= {"wait_seconds": 60, "item_seconds": 2.5}
+
+    spec = _spec(declare(change), "default")
+    assert spec["advanced"]["scalingModifiers"]["target"] == "24"
+    assert {trigger["metadata"]["lagThreshold"] for trigger in spec["triggers"]} == {"24"}
+
+
+def test_fast_out_and_slow_in(example: Declared) -> None:
+    """Case KEDA-13."""
+    behaviour = _spec(example, "default")["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]
+    assert behaviour["scaleUp"]["stabilizationWindowSeconds"] == 0
+    assert behaviour["scaleDown"]["stabilizationWindowSeconds"] == 600
+    assert behaviour["scaleUp"]["policies"][0]["value"] > behaviour["scaleDown"]["policies"][0]["value"]
+
+
+@pytest.mark.parametrize(("pool", "kept"), [("default", "currentReplicas"), ("slices", "static")])
+def test_without_an_answer_replicas_stay_or_are_as_declared(example: Declared, pool: str, kept: str) -> None:
+    assert _spec(example, pool)["fallback"]["behavior"] == kept
+
+
+def test_gpu_seconds_are_asked_of_the_scaler(example: Declared) -> None:
+    (trigger,) = _spec(example, "slices")["triggers"]
+    assert trigger["type"] == "external-push"
+    assert trigger["metadata"] == {
+        "scalerAddress": "kiln-scaler.promptkiln.svc:8085",
+        "pool": "slices",
+        "targetGpuSeconds": "120",
+        "activationGpuSeconds": "0",
+    }
+
+
+def test_kedas_password_is_a_reference(example: Declared) -> None:
+    found = authentication(example)
+    assert found is not None
+    assert found["spec"]["secretTargetRef"] == [
+        {"parameter": "password", "name": "kiln-keda", "key": "password"},
+        {"parameter": "ca", "name": "kiln-cluster-ca-cert", "key": "ca.crt"},
+    ]
+    assert _spec(example, "default")["triggers"][0]["authenticationRef"] == {"name": found["metadata"]["name"]}
+
+
+def test_where_kafka_asks_nobody_keda_proves_nothing(declare: Declare) -> None:
+    def change(body: dict[str, Any]) -> None:
+        body["cluster"]["kafka"]["security_protocol"] = "PLAINTEXT"
+
+    declared = declare(change)
+    assert authentication(declared) is None
+    assert all("authenticationRef" not in trigger for trigger in _spec(declared, "default")["triggers"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"in_window_seconds": 30}, "pools.default.scaling.in_window_seconds is 30, below load_seconds 90"),
+        ({"fallback_replicas": 9}, "fallback_replicas is 9, above replicas_max 8; lower it"),
+    ],
+)
+def test_what_keda_would_do_otherwise_is_refused(declare: Declare, changes: dict[str, Any], sentence: str) -> None:
+    def change(body: dict[str, Any]) -> None:
+        body["pools"]["default"]["scaling"] |= changes
+
+    with pytest.raises(CatalogueError, match=sentence):
+        _spec(declare(change), "default")
