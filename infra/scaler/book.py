@@ -1,0 +1,151 @@
+"""What is known of one pool's work: offsets, records read ahead, and its ledgers. Pure; times are seconds of the wall.
+
+Every source may be away for a while. What one of them does not tell is filled from the others, never with nothing: a
+record that was not read counts as the usual one, a mark that is not known as a job that waits.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from gpu_consumer.ledger import Ledger, Mark
+from infra.scaler.signal import EXPIRED_SECONDS, Fleet, Job, Signal, replicas_in_time
+from infra.scaling.keda import Partition
+from schemas.request import LANES, Lane
+
+_MEAN_OF = 1000  # the usual job is the mean of about so many that came last
+_LEFT_MIN = 0.1  # of its price: that is a mean, and what runs has not ended yet
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A partition of a pool."""
+
+    lane: Lane
+    index: int
+
+
+@dataclass(slots=True)
+class _Part:
+    offsets: Partition | None = None
+    ledger: Ledger | None = None
+    items: deque[tuple[int, Job]] = field(default_factory=deque)
+    next: int | None = None  # the offset up to which records were read
+
+    @property
+    def first(self) -> int:
+        """Nothing below it is to be done: the ledger's watermark is what the group's offset follows."""
+        known = [0 if self.ledger is None else self.ledger.watermark]
+        if self.offsets is not None:
+            known += [self.offsets.start, self.offsets.committed or 0]
+        return max(known)
+
+    @property
+    def end(self) -> int:
+        return max(0 if self.offsets is None else self.offsets.end, self.next or 0)
+
+    def done(self, offset: int) -> bool:
+        return offset < self.first or (self.ledger is not None and self.ledger.done(offset))
+
+    def prune(self) -> None:
+        first = self.first
+        while self.items and self.items[0][0] < first:
+            self.items.popleft()
+
+
+class Book:
+    """For one loop. `items_max`: records of one partition that are remembered; what is beyond is the usual job."""
+
+    def __init__(self, partitions: int, item_seconds: float, items_max: int) -> None:
+        self._parts = {Place(lane, index): _Part() for lane in LANES for index in range(partitions)}
+        self._items_max = items_max
+        self._mean = item_seconds
+        self._read = 0
+
+    @property
+    def places(self) -> Iterable[Place]:
+        return self._parts
+
+    @property
+    def item_seconds(self) -> float:
+        """Of the usual job."""
+        return self._mean
+
+    def look(self, offsets: Mapping[Place, Partition]) -> None:
+        """The group's offsets and the partitions' ends, as the broker has them now."""
+        for place, each in offsets.items():
+            part = self._parts[place]
+            part.offsets = each
+            part.prune()
+
+    def look_at_bounds(self, place: Place, start: int, end: int) -> None:
+        """The same where the group's offset is not asked for."""
+        known = self._parts[place].offsets
+        self.look({place: Partition(None if known is None else known.committed, start, end)})
+
+    def take_ledger(self, place: Place, ledger: Ledger) -> None:
+        part = self._parts[place]
+        part.ledger = ledger
+        part.prune()
+
+    def read_from(self, place: Place) -> int:
+        """The next record that is of use."""
+        part = self._parts[place]
+        return max(part.first, part.next or 0)
+
+    def forget(self, place: Place) -> None:
+        """What was read of a partition that does not hold it any more."""
+        part = self._parts[place]
+        part.items.clear()
+        part.next = None
+
+    def room(self, place: Place) -> bool:
+        return len(self._parts[place].items) < self._items_max
+
+    def read(self, place: Place, offset: int, seconds: float | None, deadline: float) -> None:
+        """A record of work. `seconds` None: it does not say, or not so that it can be read here."""
+        part = self._parts[place]
+        if offset < (part.next or 0):
+            return
+        if seconds is not None:
+            seconds = max(seconds, EXPIRED_SECONDS)  # what is to be done is never nothing
+            self._read = min(self._read + 1, _MEAN_OF)
+            self._mean += (seconds - self._mean) / self._read
+        part.items.append((offset, Job(self._mean if seconds is None else seconds, deadline)))
+        part.next = offset + 1
+        part.prune()
+
+    def signal(self, fleet: Fleet, now: float) -> Signal:
+        """Takes a time that grows with the records remembered: some 100 ms for a hundred thousand."""
+        waiting: dict[str, float] = dict.fromkeys(LANES, 0.0)
+        running, alike = 0.0, 0
+        jobs: list[Job] = []
+        pieces: list[float] = []
+        for place, part in self._parts.items():
+            known = [(offset, job) for offset, job in part.items if not part.done(offset)]
+            finished = 0 if part.ledger is None else part.ledger.bits.bit_count()
+            unknown = max(0, part.end - part.first - finished - len(known))
+            alike += unknown
+            waiting[place.lane] += unknown * self._mean
+            for offset, job in known:
+                mark = None if part.ledger is None else part.ledger.marks.get(offset)
+                left = _left(mark, job, now)
+                pieces.append(_cost(job, now) if left is None else left)
+                if left is not None:
+                    running += left
+                else:
+                    waiting[place.lane] += pieces[-1]
+                    jobs.append(job)
+        replicas = replicas_in_time((job for job in jobs if job.deadline > now), running, fleet, now)
+        return Signal(waiting, running, pieces, alike, self._mean, replicas)
+
+
+def _cost(job: Job, now: float) -> float:
+    return EXPIRED_SECONDS if job.deadline <= now else job.seconds
+
+
+def _left(mark: Mark | None, job: Job, now: float) -> float | None:
+    """GPU-seconds of a job that runs. None: it does not, or nobody believes it any more."""
+    if mark is None or not mark.incarnation or now * 1000 >= mark.until_ms:
+        return None
+    return max(job.seconds * _LEFT_MIN, job.seconds - (now - mark.since_ms / 1000))

@@ -1,0 +1,134 @@
+"""The signal of every pool, summed up as news come in, and for how long it is believed."""
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from infra.scaler.book import Book
+from infra.scaler.groups import Groups
+from infra.scaler.ledgers import Ledgers
+from infra.scaler.metrics import ScalerMetrics
+from infra.scaler.reader import WorkReader
+from infra.scaler.settings import ScalerSettings
+from infra.scaler.signal import Fleet, Signal
+from schemas.request import LANES
+from schemas.topics import Catalogue
+from streams.kafka.settings import KafkaSettings
+
+_SHARE = 9  # summing up takes a tenth of the time at most, however much is remembered
+
+
+class Figures:
+    """Three sources a pool: the group's offsets, the records that wait, the ledger. Any two of them may be away: the
+    offsets alone give lag times the usual job's seconds, records and ledger together need no offsets."""
+
+    def __init__(
+        self,
+        settings: ScalerSettings,
+        kafka: KafkaSettings,
+        catalogue: Catalogue,
+        item_seconds: Mapping[str, float],
+        metrics: ScalerMetrics,
+        *,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._settings = settings
+        self._metrics = metrics
+        self._wall = wall
+        self._pools = catalogue.pools
+        self._books = {
+            name: Book(
+                pool.partitions, item_seconds[name], max(1, settings.items_max // (pool.partitions * len(LANES)))
+            )
+            for name, pool in catalogue.pools.items()
+        }
+        self._groups = Groups(kafka, catalogue, self._books, settings.look_seconds, self.changed)
+        self._reader = WorkReader(kafka, catalogue, self._books, self.changed)
+        self._ledgers = {
+            name: Ledgers(kafka, catalogue, name, book, self.changed) for name, book in self._books.items()
+        }
+        self._signals: dict[str, Signal] = {}
+        self._dirty: set[str] = set()
+        self._news = asyncio.Event()
+        self._told: dict[str, asyncio.Event] = {name: asyncio.Event() for name in self._books}
+
+    @asynccontextmanager
+    async def following(self) -> AsyncIterator[None]:
+        """Begin to follow; does not wait for the broker. What ends a task for good ends the block."""
+        async with AsyncExitStack() as stack, asyncio.TaskGroup() as tasks:
+            for ledgers in self._ledgers.values():
+                await stack.enter_async_context(ledgers)
+            running = [tasks.create_task(each) for each in (self._groups.run(), self._reader.run(), self._sum_up())]
+            try:
+                yield
+            finally:
+                for task in running:
+                    task.cancel()
+
+    def current(self, pool: str) -> Signal | None:
+        """What is believed now; never blocks. None: nothing was heard for too long, and nobody may guess."""
+        signal = self._signals.get(pool)
+        return signal if signal is not None and self.age_seconds(pool) <= self._settings.age_seconds_max else None
+
+    def age_seconds(self, pool: str) -> float:
+        offsets, records, ledger = self._ages(pool).values()
+        return min(offsets, max(records, ledger))
+
+    def news(self, pool: str) -> asyncio.Event:
+        """Set when the pool is summed up next. Take it before you look at `current`."""
+        return self._told[pool]
+
+    def changed(self, pool: str) -> None:
+        """Something was heard of the pool. The first work of one at rest is summed up at once."""
+        signal = self._signals.get(pool)
+        if signal is None or not signal.seconds:
+            self._count(pool)
+        else:
+            self._dirty.add(pool)
+            self._news.set()
+
+    async def _sum_up(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(self._settings.look_seconds):
+                    await self._news.wait()
+                pools, self._dirty = self._dirty, set()
+            except TimeoutError:
+                pools = set(self._books)  # deadlines come nearer by themselves
+            self._news.clear()
+            began = time.monotonic()
+            for pool in pools:
+                self._count(pool)
+                await asyncio.sleep(0)
+            cost = time.monotonic() - began
+            await asyncio.sleep(max(self._settings.count_seconds, _SHARE * cost))
+
+    def _count(self, pool: str) -> None:
+        if math.isinf(self.age_seconds(pool)):
+            return  # nothing is known yet, which is not nothing to do
+        declared, consumers = self._pools[pool], self._groups.consumers(pool)
+        fleet = Fleet(consumers, declared.load_seconds, declared.replicas_max)
+        signal = self._signals[pool] = self._books[pool].signal(fleet, self._wall())
+        self._told[pool].set()
+        self._told[pool] = asyncio.Event()
+        for lane, seconds in signal.waiting.items():
+            self._metrics.set("waiting_gpu_seconds", seconds, pool=pool, lane=lane)
+        self._metrics.set("running_gpu_seconds", signal.running, pool=pool)
+        self._metrics.set("replicas_in_time", signal.replicas, pool=pool)
+        self._metrics.set("consumers", consumers, pool=pool)
+
+    def _ages(self, pool: str) -> dict[str, float]:
+        return {
+            "offsets": self._groups.age_seconds(pool),
+            "records": self._reader.age_seconds,
+            "ledger": self._ledgers[pool].age_seconds,
+        }
+
+    def expose_ages(self) -> None:
+        """Before a scrape: an age that only grows is not told by any news."""
+        for pool in self._books:
+            self._metrics.set("signal_age_seconds", self.age_seconds(pool), pool=pool)
+            for source, age in self._ages(pool).items():
+                self._metrics.set("source_age_seconds", age, pool=pool, source=source)

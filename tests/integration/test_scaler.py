@@ -1,0 +1,145 @@
+"""What KEDA hears of a pool through a life, from a real broker, by a client of its protocol."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import grpc
+import pytest
+
+from infra.scaler import externalscaler_pb2 as pb
+from infra.scaler.externalscaler_pb2_grpc import ExternalScalerStub
+from infra.scaler.service import ScalerService
+from infra.scaler.settings import ScalerSettings
+from schemas.catalogue import ConfigCatalogue
+from tests.integration.gpu_pool import GpuPool, eventually, work_item
+from tests.kafka import POOL
+from tests.scripted import ScriptedEngine
+
+TARGET = 60.0
+PRICE = 50.0
+
+
+class Keda:
+    """What KEDA's client does, without its polling."""
+
+    def __init__(self, channel: grpc.aio.Channel, **metadata: str) -> None:
+        values = {"pool": POOL, "targetGpuSeconds": f"{TARGET:g}", "scalerAddress": "kiln-scaler:8085"}
+        self.ref = pb.ScaledObjectRef(name="kiln-gpu-a", namespace="kiln", scalerMetadata=values | metadata)
+        self.stub: Any = ExternalScalerStub(channel)  # type: ignore[no-untyped-call]
+        self.pushed: list[bool] = []
+
+    async def spec(self) -> pb.MetricSpec:
+        (spec,) = (await self.stub.GetMetricSpec(self.ref)).metricSpecs
+        assert isinstance(spec, pb.MetricSpec)
+        return spec
+
+    async def value(self) -> float:
+        (told,) = (
+            await self.stub.GetMetrics(pb.GetMetricsRequest(scaledObjectRef=self.ref, metricName=f"gpu-seconds-{POOL}"))
+        ).metricValues
+        return float(told.metricValueFloat)
+
+    async def active(self) -> bool:
+        return bool((await self.stub.IsActive(self.ref)).result)
+
+    async def listen(self) -> None:
+        async for push in self.stub.StreamIsActive(self.ref):
+            self.pushed.append(push.result)
+
+
+@asynccontextmanager
+async def scaler(pool: GpuPool, **settings: Any) -> AsyncIterator[tuple[ScalerService, Keda]]:
+    """Running, with a client whose push stream is open."""
+    values = {"port": 0, "health_port": 0, "look_seconds": 0.2, "stop_grace_seconds": 1.0} | settings
+    service, stop = (
+        ScalerService(ScalerSettings(**values), pool.kafka, pool.catalogue, ConfigCatalogue([])),
+        asyncio.Event(),
+    )
+    running = asyncio.create_task(service.run(stop))
+    await eventually(lambda: service.port is not None or running.done(), "the scaler serves")
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{service.port}") as channel:
+        keda = Keda(channel)
+        listening = asyncio.create_task(keda.listen())
+        await eventually(lambda: service.not_ready() is None or running.done(), "the scaler knows its pools")
+        try:
+            yield service, keda
+        finally:
+            stop.set()
+            await running
+            await listening  # the stream is ended, not broken
+
+
+async def test_the_life_of_a_pool(pool: GpuPool) -> None:
+    """Empty, backlog, in flight, drained; case KEDA-02: a new group of an empty pool is no work."""
+    engine = ScriptedEngine()
+    engine.gate.clear()
+    items = [work_item(f"job{n}", price_gpu_seconds=PRICE) for n in range(6)]
+    async with scaler(pool) as (service, keda):
+        await eventually(lambda: keda.pushed == [False], "KEDA is told how it is")
+        assert (await keda.value(), await keda.active()) == (0.0, False)
+        spec = await keda.spec()
+        assert (spec.metricName, spec.targetSizeFloat) == (f"gpu-seconds-{POOL}", TARGET)
+
+        await pool.produce(items)
+        await eventually(lambda: keda.pushed == [False, True], "the pool is woken")
+
+        async def all_read() -> bool:
+            return await keda.value() == 6 * PRICE
+
+        await eventually(all_read, "every job is in the value")
+        assert await keda.active()
+
+        async with pool.consumer(engine):
+            await eventually(lambda: sum(map(len, engine.runs)) >= 4, "a batch runs")
+
+            async def running() -> bool:
+                signal = service.figures.current(POOL)
+                return signal is not None and signal.running > 0
+
+            await eventually(running, "what runs is told of the ledger's marks")
+            assert 0 < await keda.value() < 6 * PRICE  # some of it is done
+            assert await keda.active()
+            engine.gate.set()
+            await pool.wait_until_done()
+
+            async def nothing() -> bool:
+                return await keda.value() == 0.0
+
+            await eventually(nothing, "drained is zero")
+        await eventually(lambda: keda.pushed == [False, True, False], "the pool may sleep")
+        assert not await keda.active()
+
+
+async def test_near_deadlines_ask_for_replicas(pool: GpuPool) -> None:
+    """Three jobs of 1,000 s: one replica, there after 45 s, begins the last one after 2,045 s, two do after 1,045 s."""
+    soon = datetime.now(UTC) + timedelta(seconds=2900)
+    async with scaler(pool) as (service, keda):
+        keda.ref.scalerMetadata["targetGpuSeconds"] = "6000"
+        assert await keda.value() == 0
+        await pool.produce([work_item(f"job{n}", price_gpu_seconds=1000.0, deadline=soon) for n in range(3)])
+
+        async def all_read() -> bool:
+            signal = service.figures.current(POOL)
+            return signal is not None and signal.seconds == 3000
+
+        await eventually(all_read, "all are read")
+        assert await keda.value() == 2 * 6000
+
+
+async def test_what_a_trigger_gets_wrong_is_a_sentence(pool: GpuPool) -> None:
+    async with scaler(pool) as (_, keda):
+        for metadata, sentence in (
+            ({"pool": "b"}, "set pool to one of: a"),
+            ({"targetGPUSeconds": "5"}, "'targetGPUSeconds'; known are"),
+            ({"targetGpuSeconds": "-1"}, "set it to a number of seconds"),
+        ):
+            keda.ref.scalerMetadata.update(metadata)
+            with pytest.raises(grpc.aio.AioRpcError, match=sentence) as refused:
+                await keda.active()
+            assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+            for key in metadata:
+                del keda.ref.scalerMetadata[key]
+            keda.ref.scalerMetadata["pool"] = POOL
