@@ -92,7 +92,7 @@ class Job:
     def units(self, expected: Expected) -> list[Unit]:
         """The pictures that are still to be made."""
         item = self.item
-        seconds = expected.seconds(item.config)
+        seconds, run_seconds = expected.seconds(item.config), expected.run_seconds(item.config_hash)
         return [
             Unit(
                 job=self.id,
@@ -107,6 +107,7 @@ class Job:
                 deadline=self.deadline,
                 seconds=seconds,
                 alone=self.engine_deaths > 0,
+                run_seconds=run_seconds,
             )
             for n in range(item.images)
             if n not in self.pictures

@@ -4,8 +4,8 @@ A group whose units run whole waits for company, until its bucket is full or its
 """
 
 import heapq
-from collections import Counter, OrderedDict
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gpu_consumer.scheduling.fairness import Entry, FairQueue, Shares
@@ -17,7 +17,8 @@ class Unit:
     """One picture. A job of n pictures is n units of one `job`.
 
     `kind`: what may share a batch; `model`: what must be loaded for it; `joins`: at any step, else it runs whole;
-    `seconds`: of the GPU, as expected; `alone`: an engine died with it, so nobody else may be there next time.
+    `seconds`: of the GPU, as expected; `alone`: an engine died with it, so nobody else may be there next time;
+    `run_seconds`: from its slot to its picture, by the quickest lately; 0: not known.
     """
 
     job: str
@@ -32,6 +33,12 @@ class Unit:
     deadline: float
     seconds: float
     alone: bool = False
+    run_seconds: float = 0.0
+
+    @property
+    def starts_by(self) -> float:
+        """What starts later cannot end before its deadline, as far as is known."""
+        return self.deadline - self.run_seconds
 
     @property
     def group(self) -> str:
@@ -54,10 +61,26 @@ class Group:
         self.bucket = 1 if unit.alone else unit.bucket
         self.ready = False
         self.queue: FairQueue[Queued] = FairQueue(shares)
-        self.entries: OrderedDict[int, Queued] = OrderedDict()  # by arrival
+        self.entries: dict[int, Queued] = {}
+        self._arrivals: list[tuple[float, int]] = []  # a heap, with stale entries
+
+    def add(self, entry: Queued) -> None:
+        self.entries[entry.number] = entry
+        self.queue.add(entry)
+        if len(self._arrivals) > 2 * len(self.entries) + 64:
+            self._arrivals = [(each.arrival, each.number) for each in self.entries.values()]
+            heapq.heapify(self._arrivals)
+        else:
+            heapq.heappush(self._arrivals, (entry.arrival, entry.number))
+
+    def remove(self, entry: Queued) -> None:
+        del self.entries[entry.number]
+        self.queue.remove(entry)
 
     def first_arrival(self) -> float:
-        return next(iter(self.entries.values())).arrival
+        while self._arrivals[0][1] not in self.entries:
+            heapq.heappop(self._arrivals)
+        return self._arrivals[0][0]
 
     def goes_at(self, batch_wait_seconds: float) -> float:
         """When it may go: at once if it is full, or if nobody has to wait."""
@@ -69,7 +92,8 @@ class Group:
 class Queues:
     """Each unit stands in one group; in `ready` and with its model while that group may go."""
 
-    def __init__(self, batch_wait_seconds: float, shares: Shares) -> None:
+    def __init__(self, batch_wait_seconds: float, shares: Shares, numbers: Iterator[int]) -> None:
+        """`numbers`: in the order of arrival, each once."""
         self._wait = batch_wait_seconds
         self._shares = shares
         self.ready: FairQueue[Queued] = FairQueue(shares)
@@ -78,7 +102,7 @@ class Queues:
         self._timers: list[tuple[float, str]] = []  # a heap: when a group that waits for company may go
         self._jobs: dict[str, dict[int, Queued]] = {}
         self._tenants: dict[Lane, Counter[str]] = {lane: Counter() for lane in LANES}  # units queued
-        self._number = 0
+        self._numbers = numbers
 
     def __len__(self) -> int:
         return sum(len(group.entries) for group in self._groups.values())
@@ -104,16 +128,26 @@ class Queues:
 
     def add(self, unit: Unit, now: float) -> None:
         """Each (job, n) once at a time."""
+        self._begin(unit)
+        self._put(Queued(unit.lane, unit.tenant, unit.deadline, next(self._numbers), unit, now), now)
+
+    def move(self, job: str, other: "Queues", now: float) -> None:
+        """What is queued of the job, to queues over the same shares. It keeps its place in the order of arrival, and
+        nobody's service changes."""
+        for entry in self.of_job(job):
+            self.remove(entry)
+            other._put(entry, now)
+
+    def _put(self, entry: Queued, now: float) -> None:
+        unit = entry.unit
         queued = self._jobs.setdefault(unit.job, {})
         assert unit.n not in queued, f"picture {unit.n} of job {unit.job} is queued already"
-        self._begin(unit)
-        self._number += 1
-        entry = queued[unit.n] = Queued(unit.lane, unit.tenant, unit.deadline, self._number, unit, now)
+        queued[unit.n] = entry
+        self._tenants[unit.lane][unit.tenant] += 1
         group = self._groups.get(unit.group)
         if group is None:
             group = self._groups[unit.group] = Group(unit, self._shares)
-        group.entries[entry.number] = entry
-        group.queue.add(entry)
+        group.add(entry)
         if group.ready:
             self._make_ready(group, entry)
         else:
@@ -127,8 +161,7 @@ class Queues:
             del self._jobs[unit.job]
         self._unready(entry)
         group = self._groups[unit.group]
-        del group.entries[entry.number]
-        group.queue.remove(entry)
+        group.remove(entry)
         if not group.entries:
             del self._groups[unit.group]
         tenants = self._tenants[unit.lane]
@@ -182,7 +215,6 @@ class Queues:
         if unit.tenant not in tenants:
             self._shares.begin_tenant(unit.lane, unit.tenant, self.ready.least_tenant(unit.lane))
             self._shares.forget_idle(unit.lane, tenants)
-        tenants[unit.tenant] += 1
 
     def _look_at(self, group: Group, now: float) -> None:
         at = group.goes_at(self._wait)

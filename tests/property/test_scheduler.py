@@ -45,6 +45,7 @@ class Machine(RuleBasedStateMachine):
         tenant=st.sampled_from(TENANTS),
         lives=st.floats(0.5, 30),
         seconds=st.floats(0, 4),
+        run_seconds=st.floats(0, 20),
         alone=st.booleans(),
     )
     def add(self, images: int, lives: float, **values: Any) -> None:
@@ -81,13 +82,22 @@ class Machine(RuleBasedStateMachine):
                     assert arrival + WAIT_SECONDS > self.now, "it has waited long enough"
             return
         units = chosen.units
+        late = [each for each in units if each.starts_by < self.now]
+        assert late in ([], list(units)), "what is late joins nothing that is not"
+        waiting = [(each, at) for each, at in self.queued.values() if each.starts_by >= self.now and each not in units]
+        may_go = [each for each, at in waiting if each.joins or each.alone or at + WAIT_SECONDS <= self.now]
+        assert not (late and may_go), "it passed one that can end in time"
         assert {each.kind for each in units} == {units[0].kind}
         assert kind in (None, units[0].kind), "what runs is joined by its own kind only"
         assert len(units) <= (units[0].bucket if kind is None else slots)
         if any(each.alone for each in units):
             assert len(units) == 1
             assert room.idle
-        left = {key: pair for key, pair in self.queued.items() if pair[0].group == units[0].group}
+        left = {
+            key: pair
+            for key, pair in self.queued.items()
+            if pair[0].group == units[0].group and (pair[0].starts_by < self.now) == bool(late)
+        }
         for each in units:
             assert left.pop((each.job, each.n))[0] == each
             del self.queued[each.job, each.n]

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from gpu_consumer.scheduling import fairness
+from gpu_consumer.scheduling.expected import Expected
 from gpu_consumer.scheduling.scheduler import Chosen, Room, Scheduler, Unit
 from schemas.request import Lane
 
@@ -256,7 +257,7 @@ def test_the_same_calls_choose_the_same() -> None:
 
 def test_a_loaded_model_is_preferred_for_a_bounded_time() -> None:
     scheduler = Scheduler(0.0, affinity_wait_seconds=10.0)
-    scheduler.add(unit("waits", kind="green", deadline=1.0), 0.0)
+    scheduler.add(unit("waits", kind="green", deadline=900.0), 0.0)
     for n in range(9):
         scheduler.add(unit(f"j{n}"), 0.0)
     loaded = Room(models=("model of red",))
@@ -272,7 +273,7 @@ def test_no_more_than_so_many_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     for n in range(9):
         scheduler.add(unit(f"j{n}"), 0.0)
     assert jobs(scheduler, 0.0, Room(limit=1)) == ["j0"]
-    scheduler.add(unit("waits", kind="green", tenant="new", deadline=1.0), 0.0)
+    scheduler.add(unit("waits", kind="green", tenant="new", deadline=900.0), 0.0)
     scheduler.served("blue", "standard", 10.0)
     assert jobs(scheduler, 0.0, running("red", 2)) == ["j1", "j2"]
     assert jobs(scheduler, 0.0, running("red", 2)) == ["j3", "j4"], "two had passed, and three may"
@@ -282,7 +283,7 @@ def test_no_more_than_so_many_pass(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_kinds_of_a_loaded_model_do_not_pass_by_turns_for_ever() -> None:
     scheduler = Scheduler(0.0, affinity_wait_seconds=5.0)
-    scheduler.add(unit("waits", kind="cold", tenant="new", deadline=1.0), 0.0)
+    scheduler.add(unit("waits", kind="cold", tenant="new", deadline=900.0), 0.0)
     scheduler.served("blue", "standard", 1e6)
     passed = 0
     for n in range(20):
@@ -322,6 +323,72 @@ def test_while_it_is_the_turn_of_what_runs_nothing_keeps_it_from_joining() -> No
     scheduler.add(unit("bulk", kind="green", lane="bulk"), 0.0)
     scheduler.add(unit("urgent", lane="interactive"), 0.0)
     assert jobs(scheduler, 50.0, running("red", 1)) == ["urgent"]
+
+
+# Deadlines.
+
+
+def test_what_cannot_end_in_time_lets_all_pass_that_can() -> None:
+    scheduler = Scheduler(0.0)
+    for name, deadline in (("first", 10.0), ("second", 20.0), ("third", 30.0)):
+        scheduler.add(unit(name, bucket=1, deadline=deadline, run_seconds=8.0), 0.0)
+    assert jobs(scheduler, 2.0) == ["first"], "it ends exactly in time"
+    assert jobs(scheduler, 12.5) == ["third"]
+    assert jobs(scheduler, 13.0) == ["second"], "where nothing else may go it does"
+    scheduler.check_integrity()
+
+
+def test_in_a_burst_one_is_late_and_not_each_after_it() -> None:
+    def in_time(seconds: float) -> int:
+        scheduler, now, ended = Scheduler(0.0), 0.0, 0
+        for n in range(10):
+            scheduler.add(unit(f"j{n}", bucket=1, deadline=9.5 + n * 9.9, run_seconds=seconds), 0.0)
+        while len(scheduler):
+            scheduler.expired(now)
+            chosen = scheduler.take(now, IDLE)
+            now += 10.0
+            ended += chosen is not None and now <= chosen.units[0].deadline
+        return ended
+
+    assert (in_time(0.0), in_time(10.0)) == (0, 9)
+
+
+def test_pictures_of_a_late_job_are_late_together_and_keep_their_service() -> None:
+    scheduler = Scheduler(0.0)
+    for n in range(3):
+        scheduler.add(unit("late", n, tenant="heavy", bucket=1, deadline=10.0, run_seconds=8.0), 0.0)
+    scheduler.add(unit("fine", tenant="light", bucket=1), 0.0)
+    scheduler.served("heavy", "standard", 100.0)
+    assert jobs(scheduler, 5.0) == ["fine"]
+    scheduler.add(unit("more", tenant="light", bucket=1, deadline=7.0, run_seconds=8.0), 5.0)
+    assert jobs(scheduler, 6.0) == ["more"], "among the late ones it is the turn of the least-served too"
+    assert scheduler.next_batch(6.0) == 6.0
+    assert scheduler.expired(10.0) == ["late"]
+    assert len(scheduler) == 0
+    scheduler.check_integrity()
+
+
+def test_what_is_late_waits_for_company_too_and_leaves_when_it_is_discarded() -> None:
+    scheduler = Scheduler(batch_wait_seconds=2.0)
+    scheduler.add(whole("late", deadline=10.4, run_seconds=9.0), 0.0)
+    scheduler.add(whole("gone", deadline=10.0, run_seconds=9.0), 0.5)
+    assert scheduler.take(1.6, IDLE) is None, "what came last was late first, and waits no shorter for it"
+    assert scheduler.next_batch(1.6) == 2.0
+    assert scheduler.discard("gone") == 1
+    assert jobs(scheduler, 2.0) == ["late"]
+    scheduler.check_integrity()
+
+
+def test_a_run_is_believed_from_the_third_on_and_the_quickest_of_the_last() -> None:
+    expected = Expected()
+    for seconds in (100.0, 5.0):
+        expected.ran("red", seconds)
+    assert expected.run_seconds("red") == 0.0
+    expected.ran("red", 6.0)
+    assert expected.run_seconds("red") == 5.0
+    for _ in range(8):
+        expected.ran("red", 7.0)
+    assert expected.run_seconds("red") == 7.0
 
 
 # Leaving.
