@@ -59,6 +59,7 @@ class Fetcher(ConsumerRebalanceListener):  # type: ignore[misc]
         self._pass_over = pass_over
         self._unreadable = unreadable
         self._lane_of = {catalogue.work(settings.pool, lane): lane for lane in LANES}
+        self.topics = tuple(self._lane_of)
         assignor: Any = IndexAssignor()
         self._consumer: AIOKafkaConsumer = group_consumer(
             kafka, catalogue.gpu_group(settings.pool), assignors=(assignor,)
@@ -107,6 +108,12 @@ class Fetcher(ConsumerRebalanceListener):  # type: ignore[misc]
         """
         asked = self._consumer.assignment() or {TopicPartition(next(iter(self._lane_of)), 0)}
         return dict(await self._consumer.end_offsets(list(asked)))
+
+    def highwaters(self) -> dict[TopicPartition, int]:
+        """Where each partition that is fetched now ended when the broker answered last, open transactions included."""
+        fetched = self._consumer.assignment() - self._consumer.paused()
+        known = {partition: self._consumer.highwater(partition) for partition in fetched}
+        return {partition: end for partition, end in known.items() if end is not None}
 
     def lane_of(self, topic: str) -> Lane:
         return self._lane_of[topic]

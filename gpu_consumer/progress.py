@@ -10,6 +10,7 @@ class ProgressWatch:
         self._timeout = timeout_seconds
         self._moved_at = now
         self._position: Hashable = None
+        self.stalled_seconds = 0.0  # as of the last look; 0 while anything moves, or nothing has to
 
     def look(
         self, now: float, position: Hashable, *, undone: str | None, busy: bool, waiting_for: str | None
@@ -22,7 +23,7 @@ class ProgressWatch:
         if position != self._position or undone is None or busy or waiting_for is not None:
             self._position = position
             self._moved_at = now
+        self.stalled_seconds = now - self._moved_at
+        if self.stalled_seconds < self._timeout:
             return None
-        if now - self._moved_at < self._timeout:
-            return None
-        return f"{undone}, nothing is in flight, and nothing moved for {now - self._moved_at:.0f} s"
+        return f"{undone}, nothing is in flight, and nothing moved for {self.stalled_seconds:.0f} s"

@@ -2,11 +2,15 @@
 
 import asyncio
 import logging
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from itertools import product
+from typing import Literal, TypeAlias, get_args
 
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
-from gpu_consumer.backlog import Backlog
+from gpu_consumer.backlog import Backlog, Job
 from gpu_consumer.cancels import Cancels
 from gpu_consumer.clock import Clock
 from gpu_consumer.fetcher import Fetcher
@@ -17,12 +21,14 @@ from gpu_consumer.progress import ProgressWatch
 from gpu_consumer.running.runner import Runner
 from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.stops import Stops
-from schemas.request import LANES
+from schemas.request import LANES, Lane
 from streams.kafka.errors import ViewFailed
 from streams.kafka.settings import KafkaSettings
+from streams.kafka.stable import StableWatch
 
 _LOG = logging.getLogger(__name__)
 _PERIOD_SECONDS_MAX = 5.0
+JobState: TypeAlias = Literal["waiting", "begun"]
 
 
 class NoProgress(Exception):
@@ -57,6 +63,7 @@ class Watch:
         self._stops = stops
         self._metrics = metrics
         self._clock = clock
+        self._stable = StableWatch()
         self._measured: set[TopicPartition] = set()
         self._broker_trouble: str | None = None
         self._rewound: str | None = None
@@ -70,8 +77,10 @@ class Watch:
             for topic, view in self._views.items():
                 if view.failure is not None:
                     raise ViewFailed(f"{topic} cannot be read any more: {view.failure}") from view.failure
+            written = self._fetcher.highwaters()
             ends = await self._ask_for_ends()
             self._count(ends)
+            self._look_for_open_transactions(ends, written)
             self.stuck = progress.look(
                 self._clock.steady(),
                 self._position(),
@@ -79,6 +88,7 @@ class Watch:
                 busy=bool(self._runner.running or self._backlog.count("settling")),
                 waiting_for=self.waiting_for() or self._planned_wait(),
             )
+            self._metrics.set("stalled_seconds", progress.stalled_seconds)
             if self.stuck is not None:
                 raise NoProgress(self.stuck)
 
@@ -136,6 +146,10 @@ class Watch:
     def _count(self, ends: dict[TopicPartition, int]) -> None:
         for lane in LANES:
             self._metrics.set("backlog_pictures", self._backlog.pictures(lane), lane=lane)
+        for (lane, state), seconds in oldest(self._backlog.jobs.values(), self._clock.now()).items():
+            self._metrics.set("oldest_job_seconds", seconds, lane=lane, state=state)
+        for view, followed in self._views.items():
+            self._metrics.set("view_age_seconds", followed.age_seconds, view=view)
         self._metrics.set("paused", self._stops.paused is not None)
         self._metrics.set("held_jobs", self._backlog.count("held"))
         self._metrics.set("settling_jobs", self._backlog.count("settling"))
@@ -159,3 +173,23 @@ class Watch:
         if rewound is not None and self._rewound is None:
             _LOG.error("%s", rewound)
         self._rewound = rewound
+
+    def _look_for_open_transactions(
+        self, ends: Mapping[TopicPartition, int], written: Mapping[TopicPartition, int]
+    ) -> None:
+        now = self._clock.steady()
+        self._stable.look({at: end for at, end in ends.items() if at in written}, written, now)
+        for topic, worst in self._stable.worst(self._fetcher.topics, now):
+            self._metrics.set("unstable_records", worst.records, topic=topic)
+            self._metrics.set("unstable_seconds", worst.seconds, topic=topic)
+
+
+def oldest(jobs: Iterable[Job], now: datetime) -> dict[tuple[Lane, JobState], float]:
+    """Seconds since the admission of the oldest job, by lane and by whether it had a slot already; 0 where there is
+    none. Jobs that nobody here can read are left out."""
+    found: dict[tuple[Lane, JobState], float] = dict.fromkeys(product(LANES, get_args(JobState)), 0.0)
+    for job in jobs:
+        if job.work.item is not None:
+            at: tuple[Lane, JobState] = job.lane, "begun" if job.started else "waiting"
+            found[at] = max(found[at], (now - job.work.item.accepted_at).total_seconds())
+    return found

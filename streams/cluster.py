@@ -6,7 +6,7 @@ from typing import Self
 from aiokafka import TopicPartition
 
 from schemas.topics import Catalogue
-from streams.kafka.clients import admin_client, group_consumer, stop_client
+from streams.kafka.clients import admin_client, ends_consumer, group_consumer, stop_client
 from streams.kafka.groups import Member, members_of
 from streams.kafka.settings import KafkaSettings
 
@@ -24,9 +24,11 @@ class Cluster:
         # It asks for the group's offsets and never subscribes, so it is no member.
         self._offsets = group_consumer(self._kafka, self._group)
         self._admin = admin_client(self._kafka)
+        self._ends = ends_consumer(self._kafka)
         try:
             await self._offsets.start()
             await self._admin.start()
+            await self._ends.start()
         except BaseException:
             await self.__aexit__()
             raise
@@ -35,6 +37,7 @@ class Cluster:
     async def __aexit__(self, *_: object) -> None:
         await stop_client(self._offsets, self._kafka.close_timeout_ms / 1000)
         await self._admin.close()
+        await stop_client(self._ends, self._kafka.close_timeout_ms / 1000)
 
     async def committed(self, partition: int) -> int | None:
         """The group's offset of a requests partition. Never to be asked after one's own commit: it may be stale."""
@@ -51,6 +54,13 @@ class Cluster:
         at = TopicPartition(topic, partition)
         end: int = (await self._offsets.end_offsets([at]))[at]
         return end
+
+    async def stability(
+        self, partitions: Sequence[TopicPartition]
+    ) -> tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]:
+        """Last stable offsets and ends, of partitions of any topics, asked for in the order that StableWatch needs."""
+        ends = await self._ends.end_offsets(partitions)
+        return await self._offsets.end_offsets(partitions), ends
 
     async def members(self, groups: Sequence[str]) -> Mapping[str, Sequence[Member]]:
         """Who is in each group now. A group that nobody ever joined has nobody."""

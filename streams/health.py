@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from schemas.errors import CommandError
+from streams.metric import Labelled
 
 _LOG = logging.getLogger(__name__)
 _SHUTDOWN_SECONDS = 1.0  # for a scrape under way; a probe's answer is short
@@ -30,7 +31,7 @@ class HealthServer:
         *,
         live: Check,
         ready: Check,
-        registry: CollectorRegistry,
+        registry: CollectorRegistry | Labelled,
         host: str = "127.0.0.1",
         setting: str = "the port's setting",
         routes: Iterable[web.RouteDef] = (),

@@ -3,12 +3,13 @@
 Names follow Prometheus: base units, `_total` on counters.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client.metrics_core import Metric as Family
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +24,37 @@ class Metric:
     buckets: tuple[float, ...] = ()
 
 
+# Of every service, named as Prometheus's own clients do; only Linux tells them.
+PROCESS: tuple[Metric, ...] = (
+    Metric("process_start_time_seconds", "gauge", "seconds", "When the process began, since 1970."),
+    Metric("process_cpu_seconds_total", "counter", "seconds", "CPU time, user and system, without child processes."),
+    Metric("process_resident_memory_bytes", "gauge", "bytes", "Resident memory, without child processes."),
+    Metric("process_virtual_memory_bytes", "gauge", "bytes", "Virtual memory."),
+    Metric("process_open_fds", "gauge", "descriptors", "Open file descriptors."),
+    Metric("process_max_fds", "gauge", "descriptors", "File descriptors that may be open."),
+)
+
+
+class Labelled:
+    """A registry whose every sample has `labels` besides its own: what the whole process has in common."""
+
+    def __init__(self, registry: CollectorRegistry, labels: Mapping[str, str]) -> None:
+        self._registry = registry
+        self._labels = dict(labels)
+
+    def collect(self) -> Iterator[Family]:
+        for family in self._registry.collect():
+            family.samples = [sample._replace(labels=self._labels | sample.labels) for sample in family.samples]
+            yield family
+
+
 class Collectors:
-    """A list of metrics in one registry. The methods take names without their common prefix."""
+    """A list of metrics in one registry, with those of the process. The methods take names without their common
+    prefix."""
 
     def __init__(self, prefix: str, metrics: Sequence[Metric]) -> None:
         self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
         self._collectors = {metric.name.removeprefix(prefix): self._make(metric) for metric in metrics}
 
     def _make(self, metric: Metric) -> Any:

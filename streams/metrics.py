@@ -130,6 +130,26 @@ METRICS: tuple[Metric, ...] = (
         "models",
         "Models whose tokenizer is not here, while prompts that are too long for their model are refused.",
     ),
+    Metric(
+        "kiln_admission_stalled_seconds",
+        "gauge",
+        "seconds",
+        "How long the partition that has stood the longest has had lag, waited for nothing and not moved.",
+    ),
+    Metric(
+        "kiln_admission_unstable_records",
+        "gauge",
+        "records",
+        "Behind the last stable offset, of the worst partition owned: nobody may read them yet.",
+        ("topic",),
+    ),
+    Metric(
+        "kiln_admission_unstable_seconds",
+        "gauge",
+        "seconds",
+        "How long the last stable offset of a partition owned has stood with records behind it.",
+        ("topic",),
+    ),
     Metric("kiln_admission_view_age_seconds", "gauge", "seconds", "Since a view was last seen current.", ("view",)),
 )  # fmt: skip
 

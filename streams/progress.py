@@ -34,6 +34,10 @@ class ProgressWatch(Generic[P]):
         """Forget the others: they are another process's now, or nobody can tell their lag."""
         self._seen = {number: seen for number, seen in self._seen.items() if number in partitions}
 
+    def stalled_seconds(self, now: float) -> float:
+        """Of the partition that has stood the longest; 0 where none has lag."""
+        return max((now - seen.since for seen in self._seen.values()), default=0.0)
+
     def stalled(self, now: float) -> str | None:
         for partition, seen in self._seen.items():
             if now - seen.since > self._stall_seconds:

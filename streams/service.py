@@ -6,6 +6,7 @@ import time
 from contextlib import AsyncExitStack
 from typing import Any
 
+from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from admission.world import World
@@ -22,6 +23,7 @@ from streams.health import HealthServer
 from streams.holding import Surroundings
 from streams.intake.base import Intake
 from streams.kafka.settings import KafkaSettings
+from streams.kafka.stable import StableWatch
 from streams.metrics import AdmissionMetrics
 from streams.owners import Owners
 from streams.placing import Placing
@@ -48,6 +50,7 @@ class AdmissionService:
         self._declared = declared
         self._intake = intake
         self._watch: ProgressWatch[int] = ProgressWatch(settings.stall_seconds)
+        self._stable = StableWatch()
         self._world: WorldView | None = None
         self._owners: Owners | None = None
         self._starting = True
@@ -162,8 +165,10 @@ class AdmissionService:
             await world.refresh()
             try:
                 await self._look_at_lag(owners, world, cluster, emission)
+                await self._look_for_open_transactions(owners, cluster)
             except (KafkaError, OSError):
                 self._watch.keep(set())  # a broker that is down is not this process's fault: a restart does not help
+            self.metrics.set("stalled_seconds", self._watch.stalled_seconds(time.monotonic()))
             for view, age in world.ages().items():
                 self.metrics.set("view_age_seconds", age, view=view)
             await asyncio.sleep(self.settings.refresh_seconds)
@@ -185,3 +190,14 @@ class AdmissionService:
         self._watch.keep(owned)
         self.metrics.set("partitions", open_, state="open")
         self.metrics.set("partitions", len(owned) - open_, state="opening")
+
+    async def _look_for_open_transactions(self, owners: Owners, cluster: Cluster) -> None:
+        catalogue = self._declared.catalogue
+        topics = (catalogue.requests, catalogue.decisions, catalogue.tenants, catalogue.results)
+        owned = [TopicPartition(topic, owner.partition) for topic in topics for owner in owners.owners]
+        stable, ends = await cluster.stability(owned) if owned else ({}, {})
+        now = time.monotonic()
+        self._stable.look(stable, ends, now)
+        for topic, worst in self._stable.worst(topics, now):
+            self.metrics.set("unstable_records", worst.records, topic=topic)
+            self.metrics.set("unstable_seconds", worst.seconds, topic=topic)

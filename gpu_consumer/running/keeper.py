@@ -16,7 +16,8 @@ _PAUSE_SECONDS_MAX = 30.0
 
 
 def note_start(metrics: GpuMetrics, ready: Ready) -> None:
-    """How long the engine took to be there: import, load and warm."""
+    """How long the engine took to be there (import, load and warm), and the memory of its device."""
+    metrics.set("memory_bytes", ready.device.memory_bytes, kind="total")
     for stage, seconds in ready.timings.items():
         metrics.set("start_seconds", seconds, stage=stage)
 

@@ -12,6 +12,12 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "kiln_gate_expired_total", "counter", "offsets", "Offsets that left a topic before they were read.", ("tenant",)
     ),
+    Metric(
+        "kiln_gate_stalled_seconds",
+        "gauge",
+        "seconds",
+        "How long the partition that has stood the longest has had lag, waited for nothing and not moved.",
+    ),
     Metric("kiln_gate_lag", "gauge", "records", "Not passed on yet, as last seen.", ("topic", "partition")),
 )
 

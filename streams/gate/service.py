@@ -184,6 +184,7 @@ class GateService:
                 self.metrics.set("lag", max(0, end - at), topic=tp.topic, partition=str(tp.partition))
             self._watch.look(tp, -1 if at is None else at, end - (at or 0), waits, time.monotonic())
         self._watch.keep(set(ends))
+        self.metrics.set("stalled_seconds", self._watch.stalled_seconds(time.monotonic()))
 
 
 class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]

@@ -66,8 +66,17 @@ def log_consumer(kafka: KafkaSettings, *, follow: bool = False) -> AIOKafkaConsu
 
     `follow` makes it cheap to wait at the end of a log; without it, quick to reach one.
     """
+    return _without_group(kafka, follow=follow)
+
+
+def ends_consumer(kafka: KafkaSettings) -> AIOKafkaConsumer:
+    """For asking where partitions end, open transactions included. It is never to read a record."""
+    return _without_group(kafka, isolation_level="read_uncommitted")
+
+
+def _without_group(kafka: KafkaSettings, *, follow: bool = False, **others: Any) -> AIOKafkaConsumer:
     return AIOKafkaConsumer(
-        **_reading(kafka),
+        **_reading(kafka) | others,
         group_id=None,
         auto_offset_reset="none",
         fetch_max_wait_ms=kafka.fetch_max_wait_ms if follow else _LOG_FETCH_WAIT_MS,

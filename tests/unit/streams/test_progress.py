@@ -8,6 +8,7 @@ def test_lag_without_progress_is_not_alive() -> None:  # cases AIO-04, FST-07
     watch.look(3, 17, lag=2, waiting_for=None, now=0)
     watch.look(3, 17, lag=2, waiting_for=None, now=59)
     assert watch.stalled(60) is None
+    assert watch.stalled_seconds(60) == 60
     assert "requests[3]" in (watch.stalled(61) or "")
 
 
@@ -28,6 +29,7 @@ def test_nobody_is_stalled_because_nobody_looks() -> None:
     watch.look(0, 17, lag=0, waiting_for=None, now=0)
     watch.look(1, 17, lag=2, waiting_for="its lease is not open yet", now=0)
     assert watch.stalled(1000) is None
+    assert watch.stalled_seconds(1000) == 0
 
 
 def test_a_partition_that_left_is_another_processs_affair() -> None:

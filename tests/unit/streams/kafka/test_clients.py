@@ -36,6 +36,7 @@ class Given(Exception):
         (AIOKafkaConsumer, lambda: clients.group_consumer(KAFKA, "g")),
         (AIOKafkaConsumer, lambda: clients.log_consumer(KAFKA)),
         (AIOKafkaConsumer, lambda: clients.log_consumer(KAFKA, follow=True)),
+        (AIOKafkaConsumer, lambda: clients.ends_consumer(KAFKA)),
         (AIOKafkaAdminClient, lambda: clients.admin_client(KAFKA)),
     ],
 )
