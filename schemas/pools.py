@@ -23,6 +23,9 @@ class Scaling(BaseModel):
         default="lag", description="What KEDA asks: the lag of the pool's group, or the external scaler."
     )
     wait_seconds: WaitSeconds = Field(default=60.0, description="The objective: so long may work wait.")
+    in_time_ratio: Annotated[float, Field(gt=0, lt=1)] = Field(
+        default=0.99, description="So many of the jobs that are not bulk wait no longer; an alert tells where fewer do."
+    )
     item_seconds: WaitSeconds | None = Field(
         default=None,
         description="GPU-seconds of one job, for the threshold of lag. Absent: the mean price of the pool's "
