@@ -1,5 +1,6 @@
 """KEDA's scalers in a process of their own, and a pool of sixteen partitions whose triggers they are given."""
 
+import asyncio
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -7,13 +8,16 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from infra.scaler.service import ScalerService
+from infra.scaler.settings import ScalerSettings
+from schemas.catalogue import ConfigCatalogue
 from schemas.pools import Pool, Pools, Scaling
 from schemas.topics import Catalogue, TopicSettings
 from streams.kafka.admin import create_topics
 from streams.kafka.settings import KafkaSettings
 from tests.conftest import missing_service
 from tests.golang import GoMissing
-from tests.integration.gpu_pool import GpuPool
+from tests.integration.gpu_pool import GpuPool, eventually
 from tests.kafka import POOL
 from tests.keda.build import probe_program
 from tests.keda.probing import Probe
@@ -51,3 +55,16 @@ async def pool(kafka: KafkaSettings, prefix: str, tmp_path: Path) -> GpuPool:
     catalogue = Catalogue(TopicSettings(prefix=prefix, requests_partitions=2), Pools(pools={POOL: SIXTEEN}))
     await create_topics(kafka, catalogue)
     return GpuPool(kafka, catalogue, tmp_path / "store")
+
+
+@pytest_asyncio.fixture
+async def scaler(pool: GpuPool) -> AsyncIterator[ScalerService]:
+    settings = ScalerSettings(port=0, health_port=0, look_seconds=0.1, count_seconds=0.01)
+    service, stop = ScalerService(settings, pool.kafka, pool.catalogue, ConfigCatalogue([])), asyncio.Event()
+    task = asyncio.create_task(service.run(stop))
+    try:
+        await eventually(lambda: task.done() or service.not_ready() is None, "the scaler is ready")
+        yield service
+    finally:
+        stop.set()
+        await task

@@ -9,6 +9,7 @@ from tests.kafka import POOL
 from tests.keda.offsets import delete_records, expire_offsets, partitions_of
 from tests.scripted import ScriptedEngine
 
+SECONDS = 6.0  # of the GPU for each job
 See = Callable[[str], Awaitable[None]]
 
 
@@ -71,7 +72,7 @@ class Life:
         for lane in LANES:
             for _ in range(lanes.get(lane, 0)):
                 self._made += 1
-                items.append(work_item(f"job{self._made}", lane=lane))
+                items.append(work_item(f"job{self._made}", lane=lane, price_gpu_seconds=SECONDS))
         await self._pool.produce(items)
 
     async def _long_jobs(self) -> None:

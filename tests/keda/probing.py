@@ -56,10 +56,10 @@ class Probe:
         self._pushes[name] = asyncio.Queue()
         await self._ask(op="open", id=name, kind=kind, metadata=dict(metadata), index=index)
 
-    async def poll(self, name: str) -> Reading:
+    async def poll(self, name: str, *, patience_seconds: float = _PATIENCE_SECONDS) -> Reading:
         """As KEDA's operator does: what fails is asked again, for a new broker still chooses leaders and coordinators.
         Raises ScalerError where it goes on failing."""
-        deadline = asyncio.get_running_loop().time() + _PATIENCE_SECONDS
+        deadline = asyncio.get_running_loop().time() + patience_seconds
         while True:
             try:
                 answer = await self._ask(op="poll", id=name)

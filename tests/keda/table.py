@@ -8,13 +8,15 @@ _HEAD = "| what has happened |"
 
 
 class Row(NamedTuple):
-    """`lanes`: the values of the three triggers, interactive first; `value`: their sum, which the HPA gets."""
+    """`lanes`: the values of the three triggers, interactive first; `value`: their sum, which the HPA gets, and
+    `replicas` what it makes of it. `by_seconds`: what it makes of our own scaler's."""
 
     happened: str
     lanes: tuple[int, int, int]
     value: int
     active: bool
     replicas: int
+    by_seconds: int
 
 
 def rows() -> list[Row]:
@@ -27,9 +29,11 @@ def rows() -> list[Row]:
     for line in lines:
         if not line.startswith("|"):
             break
-        happened, *lanes, value, active, replicas = [cell.strip() for cell in line.strip("|").split("|")]
+        happened, *lanes, value, active, replicas, by_seconds = [cell.strip() for cell in line.strip("|").split("|")]
         interactive, standard, bulk = map(int, lanes)
         assert active in {"yes", "no"}, line
-        found.append(Row(happened, (interactive, standard, bulk), int(value), active == "yes", int(replicas)))
+        found.append(
+            Row(happened, (interactive, standard, bulk), int(value), active == "yes", int(replicas), int(by_seconds))
+        )
     assert found, f"{_PAGE.name} has no table of the life"
     return found

@@ -2,13 +2,14 @@
 
 import pytest
 
+from infra.scaler.service import ScalerService
 from schemas.codec import encode
 from streams.kafka.clients import transactional_producer
 from tests.integration.gpu_pool import GpuPool, eventually, work_item
 from tests.kafka import POOL
 from tests.keda.offsets import commit
 from tests.keda.probing import Probe, ScalerError
-from tests.keda.triggers import kafka_triggers
+from tests.keda.triggers import kafka_triggers, push_trigger
 from tests.scripted import ScriptedEngine
 
 
@@ -98,6 +99,18 @@ async def test_one_partition_more_than_there_are_gets_through_the_cap(pool: GpuP
     assert await counted(probe, "ours") == (169, True)
     await pool.produce([work_item(f"more{n}") for n in range(1)])
     assert await counted(probe, "ours") == (160, True)
+
+
+async def test_our_scaler_refuses_what_keda_hands_on(pool: GpuPool, probe: Probe, scaler: ScalerService) -> None:
+    """KEDA gives the whole metadata to an external scaler, and would never tell that a key means nothing."""
+    right = push_trigger(pool, f"127.0.0.1:{scaler.port}")
+    await probe.open("right", "external-push", right)
+    assert await counted(probe, "right") == (0, False)
+    await probe.open("misspelt", "external-push", {**right, "activationGpuSecond": "0"})
+    await probe.open("nowhere", "external-push", {**right, "pool": "b"})
+    for name in ("misspelt", "nowhere"):
+        with pytest.raises(ScalerError):
+            await probe.poll(name, patience_seconds=0)
 
 
 async def counted(probe: Probe, name: str) -> tuple[float, bool]:
