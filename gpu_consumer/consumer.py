@@ -27,12 +27,14 @@ from gpu_consumer.running.runner import Runner
 from gpu_consumer.scheduling.scheduler import Scheduler
 from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.settle import Settler
+from gpu_consumer.spending import Spending
 from gpu_consumer.stops import Stops
 from gpu_consumer.store.outcomes import OutcomeStore
 from gpu_consumer.watch import Watch
 from schemas.errors import Undecodable
 from schemas.outcome import WorkRecord
 from schemas.request import Lane
+from schemas.tenants import Tenants
 from schemas.topics import Catalogue
 from streams.kafka.errors import LeaseVoid
 from streams.kafka.log import Record
@@ -55,6 +57,7 @@ class GpuConsumer:
         *,
         incarnation: str | None = None,
         clock: Clock | None = None,
+        tenants: Tenants | None = None,
         aside: Callable[[Observed | Profiled], None] = lambda _: None,
     ) -> None:
         self._settings = settings
@@ -62,6 +65,7 @@ class GpuConsumer:
         self._metrics = metrics
         self._clock = clock or Clock()
         self.incarnation = incarnation or uuid4().hex[:12]
+        self.spending = Spending(metrics, self._clock, settings.pool, catalogue.pools[settings.pool], tenants)
         self._backlog = Backlog(
             Scheduler(
                 settings.batch_wait_seconds,
@@ -79,11 +83,11 @@ class GpuConsumer:
             wait_seconds=settings.control_wait_seconds, changed=self._stopped,
         )  # fmt: skip
         self._settler = Settler(
-            settings, catalogue, self._backlog, self._outcomes, metrics, self._clock,
+            settings, catalogue, self._backlog, self._outcomes, metrics, self._clock, self.spending.price,
             incarnation=self.incarnation, spawn=self._spawn, on_void=self._on_void, cancelled=self._why_cancelled,
         )  # fmt: skip
         self._runner = Runner(
-            settings, engine, self._backlog, self._settler, self._outcomes, metrics, self._clock,
+            settings, engine, self._backlog, self._settler, self._outcomes, metrics, self._clock, self.spending,
             incarnation=self.incarnation, aside=aside, paused_until=self._stops.paused_until,
         )  # fmt: skip
         self._fetcher = Fetcher(

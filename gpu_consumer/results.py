@@ -8,6 +8,7 @@ from typing import TypedDict
 from gpu_consumer.engine.protocol import Picture, Ready, Share
 from gpu_consumer.intake import Names
 from gpu_consumer.store.outcomes import StoredArtifact
+from schemas.cost import Price
 from schemas.result import Artifact, Cancelled, ConfigUsed, Environment, Expired, Failed, FailureCode, Succeeded
 from schemas.work import WorkItem
 
@@ -43,6 +44,7 @@ def succeeded(
     stored: Sequence[StoredArtifact],
     run: Run,
     ran_on: Environment,
+    price: Price,
     finished_at: datetime,
 ) -> Succeeded:
     """`stored` in the order of the pictures' numbers."""
@@ -65,7 +67,7 @@ def succeeded(
         **_common(item.job_id, item, finished_at),
         config=_config(item),
         degraded_from=item.degraded_from,
-        gpu_seconds=run.gpu_seconds,
+        **_charged(run.gpu_seconds, price),
         attempt=run.attempt,
         artifacts=artifacts,
         seed=item.seed,
@@ -78,13 +80,19 @@ def succeeded(
 
 
 def failed(
-    item: WorkItem, code: FailureCode, message: str, run: Run, ran_on: Environment | None, finished_at: datetime
+    item: WorkItem,
+    code: FailureCode,
+    message: str,
+    run: Run,
+    ran_on: Environment | None,
+    price: Price,
+    finished_at: datetime,
 ) -> Failed:
     return Failed(
         **_common(item.job_id, item, finished_at),
         config=_config(item),
         degraded_from=item.degraded_from,
-        gpu_seconds=run.gpu_seconds,
+        **_charged(run.gpu_seconds, price),
         attempt=run.attempt,
         code=code,
         message=message,
@@ -93,20 +101,41 @@ def failed(
 
 
 def expired(
-    job_id: str, names: Names, deadline_ms: int, message: str, gpu_seconds: float, finished_at: datetime
+    job_id: str,
+    names: Names,
+    item: WorkItem | None,
+    deadline_ms: int,
+    message: str,
+    gpu_seconds: float,
+    price: Price,
+    finished_at: datetime,
 ) -> Expired:
     """Also of a work item of a version that this consumer cannot run."""
     return Expired(
         **_common(job_id, names, finished_at),
+        **_charged(gpu_seconds, price),
         message=message,
         deadline=datetime.fromtimestamp(deadline_ms / 1000, tz=UTC),
-        gpu_seconds=gpu_seconds,
+        config=None if item is None else _config(item),
     )
 
 
-def cancelled(job_id: str, names: Names, message: str, gpu_seconds: float, finished_at: datetime) -> Cancelled:
+def cancelled(
+    job_id: str,
+    names: Names,
+    item: WorkItem | None,
+    message: str,
+    gpu_seconds: float,
+    price: Price,
+    finished_at: datetime,
+) -> Cancelled:
     """Also of a work item of a version that this consumer cannot run."""
-    return Cancelled(**_common(job_id, names, finished_at), message=message, gpu_seconds=gpu_seconds)
+    return Cancelled(
+        **_common(job_id, names, finished_at),
+        **_charged(gpu_seconds, price),
+        message=message,
+        config=None if item is None else _config(item),
+    )
 
 
 class _Common(TypedDict):
@@ -116,6 +145,17 @@ class _Common(TypedDict):
     retry_of: str | None
     metadata: dict[str, str]
     finished_at: datetime
+
+
+class _Charged(TypedDict):
+    gpu_seconds: float
+    cost_usd: float
+    pool: str
+
+
+def _charged(gpu_seconds: float, price: Price) -> _Charged:
+    """What is billed. It is stored with the outcome: a price that changes later changes no result."""
+    return _Charged(gpu_seconds=gpu_seconds, cost_usd=float(price.of(gpu_seconds)), pool=price.pool)
 
 
 def _common(job_id: str, names: Names | WorkItem, finished_at: datetime) -> _Common:

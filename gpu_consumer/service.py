@@ -25,17 +25,20 @@ from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.store.base import StoreSettings, StoreUnavailable
 from gpu_consumer.store.choice import open_store
 from gpu_consumer.store.outcomes import OutcomeStore
+from gpu_consumer.telling import telling
 from gpu_consumer.watch import NoProgress
 from schemas.catalogue import DEFAULT_CHANNEL, ConfigCatalogue, ConfigProblem
 from schemas.config import GenerationConfig
 from schemas.errors import CatalogueError, CommandError
 from schemas.reference import config_ref
 from schemas.request import ConfigRef
+from schemas.tenants import Tenants
 from schemas.topics import Catalogue
 from streams.backoff import Backoff
 from streams.health import HealthServer
 from streams.kafka.errors import ViewFailed
 from streams.kafka.settings import KafkaSettings
+from streams.metric import Labelled
 
 _LOG = logging.getLogger(__name__)
 _ENGINE_SECONDS = 1.0  # one that is idle ends at once
@@ -105,6 +108,7 @@ class GpuService:
         engine: Engine,
         store: StoreSettings,
         telemetry: GpuTelemetry | None = None,
+        tenants: Tenants | None = None,
     ) -> None:
         if settings.pool not in catalogue.pools:
             known = ", ".join(sorted(catalogue.pools))
@@ -113,9 +117,11 @@ class GpuService:
         self._engine = engine
         self._outcomes = OutcomeStore(open_store(store.url, store))
         self._kafka = kafka
-        self._observations_topic = catalogue.observations
+        self._catalogue = catalogue
         self.metrics = GpuMetrics()
-        self.consumer = GpuConsumer(settings, kafka, catalogue, engine, self._outcomes, self.metrics, aside=self._heard)
+        self.consumer = GpuConsumer(
+            settings, kafka, catalogue, engine, self._outcomes, self.metrics, tenants=tenants, aside=self._heard
+        )
         self._telemetry = telemetry
         if telemetry is not None:
             self.metrics.registry.register(telemetry)
@@ -130,7 +136,7 @@ class GpuService:
             settings.health_port,
             live=self.consumer.live,
             ready=self._unready,
-            registry=self.metrics.registry,
+            registry=Labelled(self.metrics.registry, {"pool": settings.pool}),
             host=settings.health_host,
             setting="KILN_GPU_HEALTH_PORT",
             routes=self._profiles.routes() if self._profiles else (),
@@ -155,10 +161,14 @@ class GpuService:
             self._telemetry.start()
         try:
             await self.health.start()
-            ready = await self._start(stop)
-            if ready is not None:
-                self._starting = None
-                await self._work(ready, stop)
+            async with telling(
+                self._kafka, self._catalogue.uptime, self.consumer.spending, self.consumer.incarnation,
+                period_seconds=self._settings.uptime_seconds,
+            ):  # fmt: skip
+                ready = await self._start(stop)
+                if ready is not None:
+                    self._starting = None
+                    await self._work(ready, stop)
         finally:
             # The grace is over for what runs: an engine in the middle of a batch is killed, not waited for.
             with suppress(TimeoutError):
@@ -220,7 +230,7 @@ class GpuService:
             return
         period = self._settings.observe_seconds
         observations = Observations(
-            self._kafka, self._observations_topic, device, pool=self._settings.pool, period_seconds=period
+            self._kafka, self._catalogue.observations, device, pool=self._settings.pool, period_seconds=period
         )
         self._measures = Measures(self._engine, observations, period_seconds=period)
         async with self._measures.running():

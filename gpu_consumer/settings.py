@@ -48,6 +48,10 @@ class GpuConsumerSettings(BaseSettings):
     observe_seconds: Seconds = Field(
         default=30, description="How often what batches took is told to other consumers of the same device."
     )
+    uptime_seconds: Seconds = Field(
+        default=60,
+        description="How often is told how long it was busy and idle; what a kill leaves untold is unbilled.",
+    )
     profile_steps_max: Annotated[int, Field(ge=0, le=10_000)] = Field(
         default=200, description="The longest trace that the health port gives; 0 gives none."
     )

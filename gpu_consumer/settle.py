@@ -26,6 +26,7 @@ from gpu_consumer.outcomes import Outcomes
 from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.store.base import OutcomeUnreadable
 from schemas.codec import encode
+from schemas.cost import Price
 from schemas.dead_letter import dead_letter_headers
 from schemas.outcome import Outcome, WorkRecord
 from schemas.request import Lane
@@ -51,6 +52,7 @@ class Settler:
         outcomes: Outcomes,
         metrics: GpuMetrics,
         clock: Clock,
+        price: Price,
         *,
         incarnation: str,
         spawn: Spawn,
@@ -63,6 +65,7 @@ class Settler:
         self._outcomes = outcomes
         self._metrics = metrics
         self._clock = clock
+        self._price = price
         self._incarnation = incarnation
         self._spawn = spawn
         self._on_void = on_void
@@ -264,20 +267,24 @@ class Settler:
             artifacts = await self._outcomes.put(job.id, pictures)
             job.run.timings["store"] = seconds = self._clock.steady() - began
             self._metrics.observe("stage_seconds", seconds, stage="store")
-            return results.succeeded(item, job.pictures, artifacts, job.run, self.environment, self._finished_at())
+            return results.succeeded(
+                item, job.pictures, artifacts, job.run, self.environment, self._price, self._finished_at()
+            )
         status, code, message = job.verdict or ("failed", None, "")
         if job.flaw is not None:
             status, code, message = "failed", job.flaw.code, job.flaw.message
         if status == "failed" and code is not None:
             assert item is not None, "only what can be read runs"
-            return results.failed(item, code, message, job.run, self.environment, self._finished_at())
+            return results.failed(item, code, message, job.run, self.environment, self._price, self._finished_at())
         if names is None:
             return None
+        seconds, ended_at = job.run.gpu_seconds, self._finished_at()
         if status == "cancelled":
-            return results.cancelled(job.id, names, message, job.run.gpu_seconds, self._finished_at())
+            return results.cancelled(job.id, names, item, message, seconds, self._price, ended_at)
         if job.problem is not None:
             message = f"{message}: {job.problem}"
-        return results.expired(job.id, names, job.work.deadline_ms, message, job.run.gpu_seconds, self._finished_at())
+        deadline_ms = job.work.deadline_ms
+        return results.expired(job.id, names, item, deadline_ms, message, seconds, self._price, ended_at)
 
     async def _publish(self, stored: Sequence[tuple[Job, Outcome]]) -> None:
         """Step 5. Every index in a transaction of its own, or in one that others share."""

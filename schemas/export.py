@@ -15,6 +15,7 @@ from schemas.request import LANES, GenerationRequest
 from schemas.result import GenerationResult
 from schemas.tenancy import Cursor, Outstanding, TenantRecord, UsageRecord
 from schemas.topics import Catalogue
+from schemas.uptime import Uptime
 from schemas.work import WorkItem
 
 _EVENTS: dict[str, Any] = {
@@ -26,6 +27,7 @@ _EVENTS: dict[str, Any] = {
     "GenerationResult": GenerationResult,
     "Outcome": Outcome,
     "Observation": Observation,
+    "Uptime": Uptime,
     "TenantRecord": TenantRecord,
     "Outstanding": Outstanding,
     "Cursor": Cursor,
@@ -73,6 +75,9 @@ def asyncapi(catalogue: Catalogue, version: str) -> dict[str, Any]:
         ),
         "observations": _channel(
             catalogue.observations, "What batches took, by kind of device; compacted.", "Observation"
+        ),
+        "uptime": _channel(
+            catalogue.uptime, "How long each GPU consumer was busy and idle, a record an hour; compacted.", "Uptime"
         ),
         "deadLetters": _channel(catalogue.dead_letters, "Original bytes; the reason stands in kiln-* headers."),
     }

@@ -61,13 +61,22 @@ class _Result(_Event):
     finished_at: datetime
 
 
-class _Run(_Result):
+class _Charged(_Result):
+    gpu_seconds: float = Field(default=0.0, description="This job's share of the GPU time of its batches.")
+    cost_usd: float | None = Field(
+        default=None,
+        description="At the price of its pool when it ended: USD, rounded to a millionth, half to even. Absent where "
+        "an earlier release ended it, or admission.",
+    )
+    pool: str | None = Field(default=None, description="Whose GPUs it ran on, or waited for.")
+
+
+class _Run(_Charged):
     config: ConfigUsed
     degraded_from: str | None = Field(
         default=None,
         description="`name@version` of the config that was asked for, where a cheaper one stood in under overload.",
     )
-    gpu_seconds: float = Field(default=0.0, description="This job's share of the GPU time of its batches.")
     attempt: int = Field(default=1, description="1 for the first run.")
 
 
@@ -99,17 +108,17 @@ class Rejected(_Result):
     retry_after_seconds: float | None = None
 
 
-class Cancelled(_Result):
+class Cancelled(_Charged):
     status: Literal["cancelled"] = "cancelled"
     message: str
-    gpu_seconds: float = 0.0
+    config: ConfigUsed | None = Field(default=None, description="Absent where it was not admitted, or not readable.")
 
 
-class Expired(_Result):
+class Expired(_Charged):
     status: Literal["expired"] = "expired"
     message: str
     deadline: datetime
-    gpu_seconds: float = 0.0
+    config: ConfigUsed | None = Field(default=None, description="Absent where the work was not readable.")
 
 
 GenerationResult: TypeAlias = Annotated[

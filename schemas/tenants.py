@@ -50,6 +50,9 @@ class Quota(KeyQuota):
     outstanding_gpu_seconds: GpuSeconds | None = Field(
         default=None, description="Accepted and not finished, a lane; what is more goes to bulk."
     )
+    budget_usd_per_month: Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)] | None = Field(
+        default=None, description="It limits nothing: an alert tells that it is burnt too fast."
+    )
     signed: bool = Field(default=False, description="A request without the tenant's signature is not the tenant's.")
     topic: bool = Field(default=False, description="The tenant writes to a requests topic of its own.")
 

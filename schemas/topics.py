@@ -46,6 +46,9 @@ class TopicSettings(BaseSettings):
     usage_retention_ms: Annotated[int, Field(gt=0)] = Field(
         default=90 * _DAY_MS, description="Of accounts that left: bill them before that."
     )
+    uptime_retention_ms: Annotated[int, Field(gt=0)] = Field(
+        default=90 * _DAY_MS, description="Of the hours of GPU consumers, which a bill of a pool is made of."
+    )
     cancels_retention_ms: Annotated[int, Field(gt=0)] = Field(
         default=30 * _DAY_MS, description="Above the longest deadline."
     )
@@ -93,6 +96,7 @@ class Catalogue:
         self.cancels = f"{prefix}.cancels"
         self.control = f"{prefix}.control"
         self.observations = f"{prefix}.observations"
+        self.uptime = f"{prefix}.uptime"
         self.admission_group = f"{prefix}.admission"
         self.gate_group = f"{prefix}.gate"
 
@@ -136,6 +140,7 @@ class Catalogue:
         )
         yield TopicSpec(self.control, 1, _COMPACTED | appended)
         yield TopicSpec(self.observations, 1, _COMPACTED | {"segment.ms": str(_OBSERVATIONS_SEGMENT_MS)})
+        yield TopicSpec(self.uptime, 1, _deleted(s.uptime_retention_ms) | {"cleanup.policy": "compact,delete"})
         for tenant in self.own_topics:
             most = REQUEST_BYTES_MAX - GATE_BYTES_MAX
             config = _deleted(s.requests_retention_ms, most) | appended

@@ -58,7 +58,8 @@ def _gpu_consumer(catalogue: Catalogue, pool: str) -> Iterator[Acl]:
     yield Acl("topic", catalogue.ledger(pool), ("read", "write"))
     yield from (Acl("topic", topic, ("read",)) for topic in (catalogue.cancels, catalogue.control))
     yield Acl("topic", catalogue.observations, ("read", "write"))
-    yield from (Acl("topic", topic, ("write",)) for topic in (catalogue.results, catalogue.dead_letters))
+    told = (catalogue.results, catalogue.dead_letters, catalogue.uptime)
+    yield from (Acl("topic", topic, ("write",)) for topic in told)
     yield Acl("group", catalogue.gpu_group(pool), ("read",))
     yield Acl("transactional-id", f"{catalogue.gpu_group(pool)}.", ("write",), prefixed=True)
 

@@ -81,6 +81,8 @@ def _service(given: dict[str, Any]) -> GpuService:
             make_engine(settings, engine, preload),
             read_settings(StoreSettings),
             GpuTelemetry(read_settings(GpuTelemetrySettings)) if on_card else None,
+            # It decides nothing here: without the file, metrics name no tenant.
+            deployment.load_tenants() if deployment.tenants.exists() else None,
         )
     except ModelUnavailable as error:
         raise CommandError(str(error), EXIT_ENGINE) from error

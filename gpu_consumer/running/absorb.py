@@ -9,6 +9,7 @@ from gpu_consumer.metrics import GpuMetrics
 from gpu_consumer.running.gauges import PulseGauges
 from gpu_consumer.running.inside import Flight, Inside
 from gpu_consumer.settle import Settler
+from gpu_consumer.spending import Spending
 
 
 class Absorber:
@@ -21,6 +22,7 @@ class Absorber:
         settler: Settler,
         metrics: GpuMetrics,
         clock: Clock,
+        spending: Spending,
         aside: Callable[[Observed | Profiled], None],
     ) -> None:
         self._inside = inside
@@ -29,7 +31,8 @@ class Absorber:
         self._metrics = metrics
         self._clock = clock
         self._aside = aside
-        self._gauges = PulseGauges(metrics)
+        self._spending = spending
+        self._gauges = PulseGauges(metrics, spending)
 
     def absorb(self, event: Event) -> Sequence[Job]:
         """The jobs of which nothing runs any more. Keys that are not there any more are passed over."""
@@ -103,7 +106,7 @@ class Absorber:
         flight.job.run.add(share)
         cost = self._backlog.expected.cost(share.gpu_seconds)
         self._backlog.scheduler.served(unit.tenant, unit.lane, cost - unit.seconds)
-        self._metrics.count("gpu_seconds_total", share.gpu_seconds, tenant=unit.tenant)
+        self._spending.book(unit.tenant, flight.job.item.config.label, share.gpu_seconds)
         if event.outcome is None:
             return
         self._metrics.count("pictures_total")
@@ -112,7 +115,10 @@ class Absorber:
             if seconds:
                 self._metrics.observe("stage_seconds", seconds, stage=stage)
         if flight.joined_at is not None:
-            self._metrics.observe("run_seconds", self._clock.steady() - flight.joined_at, lane=unit.lane)
+            run_seconds = self._clock.steady() - flight.joined_at
+            self._metrics.observe("run_seconds", run_seconds, lane=unit.lane)
+            if isinstance(event.outcome, Picture):
+                self._backlog.expected.ran(unit.config_hash, run_seconds)
         if isinstance(event.outcome, Picture):
             self._backlog.expected.learn(unit.config_hash, share.gpu_seconds)
             self._settler.available(unit.kind)

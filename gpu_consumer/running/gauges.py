@@ -2,18 +2,22 @@
 
 from gpu_consumer.engine.protocol import Pulse
 from gpu_consumer.metrics import GpuMetrics
+from gpu_consumer.spending import Spending
+from schemas.uptime import State
 
 
 class PulseGauges:
     """What a pulse says holds until the next one. Times are seconds of one steady clock."""
 
-    def __init__(self, metrics: GpuMetrics) -> None:
+    def __init__(self, metrics: GpuMetrics, spending: Spending) -> None:
         self._metrics = metrics
+        self._spending = spending
         self._last: Pulse | None = None
         self._at = 0.0
 
     def take(self, pulse: Pulse, now: float) -> None:
         self._count_slots(now)
+        self._spending.engine(_state(pulse))
         last, metrics = self._last, self._metrics
         if last is not None and (loaded := set(pulse.models) - set(last.models)):
             metrics.count("model_loads_total", len(loaded))
@@ -33,6 +37,7 @@ class PulseGauges:
     def end(self, now: float) -> None:
         """The engine is gone: what it said last does not hold until the next one speaks, which may be minutes."""
         self._count_slots(now)
+        self._spending.engine("loading")
         self._last = None
 
     def _count_slots(self, now: float) -> None:
@@ -41,3 +46,9 @@ class PulseGauges:
         seconds, slots, fill = max(0.0, now - self._at), self._last.slots, self._last.fill
         self._metrics.count("slot_seconds_total", seconds * fill, state="filled")
         self._metrics.count("slot_seconds_total", seconds * max(0, slots - fill), state="empty")
+
+
+def _state(pulse: Pulse) -> State:
+    if pulse.fill:
+        return "busy"
+    return "loading" if pulse.doing == "load" else "idle"

@@ -22,6 +22,7 @@ from gpu_consumer.running.inside import Inside
 from gpu_consumer.running.keeper import EngineKeeper
 from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.settle import Settler
+from gpu_consumer.spending import Spending
 
 _LOG = logging.getLogger(__name__)
 
@@ -38,6 +39,7 @@ class Runner:
         outcomes: Outcomes,
         metrics: GpuMetrics,
         clock: Clock,
+        spending: Spending,
         *,
         incarnation: str,
         aside: Callable[[Observed | Profiled], None] = lambda _: None,
@@ -56,7 +58,7 @@ class Runner:
             backlog.expected, ahead_slots=settings.ahead_slots, claim_seconds=settings.claim_seconds,
             ahead_batches_max=settings.ahead_batches_max,
         )  # fmt: skip
-        self._absorber = Absorber(self._inside, backlog, settler, metrics, clock, aside)
+        self._absorber = Absorber(self._inside, backlog, settler, metrics, clock, spending, aside)
         self._claims = Claims(settings, backlog, settler, outcomes, clock, incarnation=incarnation)
         self._keeper = EngineKeeper(settings, engine, metrics, clock)
         self._listening: asyncio.Task[EngineDied] | None = None

@@ -23,6 +23,7 @@ from gpu_consumer.store.choice import open_store
 from gpu_consumer.store.outcomes import OutcomeStore
 from schemas.codec import encode
 from schemas.config import GenerationConfig
+from schemas.cost import Price
 from schemas.names import request_name
 from schemas.outcome import Outcome, WorkRecord
 from schemas.request import LANES, Lane
@@ -213,7 +214,8 @@ class GpuPool:
 def foreign_outcome(pool: GpuPool, item: WorkItem, offset: int) -> Outcome:
     """How another consumer may have ended the record at this offset of partition 0: as no engine here would."""
     ran_on = results.environment(Ready(DeviceInfo("another card", "", 0), {}))
-    result = results.failed(item, "blank_output", "stored by another", results.Run(), ran_on, datetime.now(UTC))
+    price = Price(POOL, 0.0)
+    result = results.failed(item, "blank_output", "stored by another", results.Run(), ran_on, price, datetime.now(UTC))
     record = WorkRecord(topic=pool.work(item.lane), partition=0, offset=offset)
     return Outcome(job_id=item.job_id, record=record, results_partition=item.results_partition, result=result)
 

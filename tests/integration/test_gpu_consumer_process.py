@@ -96,7 +96,7 @@ async def test_it_says_how_it_is_and_leaves_at_a_signal(pool: GpuPool, environme
         await eventually(lambda: page(port, "/readyz")[0] == 200, "ready")
         assert page(port, "/livez") == (200, "ok\n")
         # A result can be read before its consumer knows that it is committed.
-        settled = 'kiln_gpu_settled_total{status="succeeded"} 4.0'
+        settled = f'kiln_gpu_settled_total{{pool="{POOL}",status="succeeded"}} 4.0'
         await eventually(lambda: settled in page(port, "/metrics")[1], "all are counted")
         process.send_signal(signal.SIGTERM)
         async with asyncio.timeout(PATIENCE_SECONDS):

@@ -13,12 +13,14 @@ from gpu_consumer.running.runner import Runner
 from gpu_consumer.scheduling.scheduler import Scheduler
 from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.settle import Settler
+from gpu_consumer.spending import Spending
 from gpu_consumer.store.base import StoreSettings
 from gpu_consumer.store.choice import open_store
 from gpu_consumer.store.outcomes import OutcomeStore
 from schemas.result import parse_result
+from schemas.tenants import Quota, Tenants
 from schemas.work import WorkItem
-from tests.kafka import small_catalogue
+from tests.kafka import POOL, small_catalogue
 from tests.scripted import ScriptedEngine
 from tests.unit.gpu_consumer.work import FakeIndex, FixedClock, job_of
 
@@ -51,13 +53,16 @@ class Bench:
         self._tasks: set[asyncio.Task[None]] = set()
         outcomes = Outcomes(self.store, self.settings, self.metrics)
         outcomes.on_answer = self.backlog.changed
+        catalogue = small_catalogue("t")
+        declared = Tenants(tenants={"red": Quota(per_second=1, burst=1)})
+        self.spending = Spending(self.metrics, self.clock, POOL, catalogue.pools[POOL], declared)
         self.settler = Settler(
-            self.settings, small_catalogue("t"), self.backlog, outcomes, self.metrics, self.clock,
+            self.settings, catalogue, self.backlog, outcomes, self.metrics, self.clock, self.spending.price,
             incarnation=ME, spawn=self._spawn, on_void=lambda index, _: self.lose(index),
             cancelled=lambda job: "" if job.name in self.cancelled else None,
         )  # fmt: skip
         self.runner = Runner(
-            self.settings, self.engine, self.backlog, self.settler, outcomes, self.metrics, self.clock,
+            self.settings, self.engine, self.backlog, self.settler, outcomes, self.metrics, self.clock, self.spending,
             incarnation=ME, paused_until=self._pause_ends,
         )  # fmt: skip
 

@@ -3,11 +3,19 @@
 from gpu_consumer.engine.protocol import MemoryReading, Pulse
 from gpu_consumer.metrics import GpuMetrics
 from gpu_consumer.running.gauges import PulseGauges
+from gpu_consumer.spending import Spending
+from schemas.uptime import STATES
+from tests.kafka import POOL, small_catalogue
+from tests.unit.gpu_consumer.work import FixedClock
+
+
+def spending_on(metrics: GpuMetrics, clock: FixedClock) -> Spending:
+    return Spending(metrics, clock, POOL, small_catalogue("t").pools[POOL])
 
 
 def test_batch_fill_is_weighted_by_time() -> None:
     metrics = GpuMetrics()
-    gauges = PulseGauges(metrics)
+    gauges = PulseGauges(metrics, spending_on(metrics, FixedClock()))
     value = metrics.registry.get_sample_value
     gauges.take(Pulse("step", "red", slots=4, fill=4, steps=10, models=("m",)), now=1.0)
     gauges.take(Pulse("step", "red", slots=4, fill=1, steps=15, step_seconds=0.2, models=("m", "n")), now=4.0)
@@ -25,7 +33,7 @@ def test_batch_fill_is_weighted_by_time() -> None:
 
 def test_memory_and_how_broken_up_it_is() -> None:
     metrics = GpuMetrics()
-    gauges = PulseGauges(metrics)
+    gauges = PulseGauges(metrics, spending_on(metrics, FixedClock()))
     gauges.take(Pulse("nothing", memory=MemoryReading(allocated=3, reserved=4, predicted=5, free=6)), now=0.0)
     value = metrics.registry.get_sample_value
     kinds = ("allocated", "reserved", "predicted", "free")
@@ -33,3 +41,28 @@ def test_memory_and_how_broken_up_it_is() -> None:
     assert value("kiln_gpu_memory_fragmentation_ratio") == 0.25
     gauges.take(Pulse("nothing"), now=1.0)
     assert value("kiln_gpu_memory_fragmentation_ratio") == 0.0
+
+
+def test_what_the_engine_does_is_paid_from_the_start_of_the_process() -> None:
+    metrics, clock = GpuMetrics(), FixedClock()
+    gauges = PulseGauges(metrics, spending_on(metrics, clock))
+    value = metrics.registry.get_sample_value
+    told = (
+        Pulse("nothing"),  # the first, when all is loaded
+        Pulse("step", "red", slots=4, fill=1),
+        Pulse("load", "red", slots=4, fill=2),  # kernels are made, for pictures that have slots
+        Pulse("load"),
+        None,  # the engine died, and starts anew
+        Pulse("nothing"),
+    )
+    for seconds, pulse in enumerate(told, 1):
+        clock.seconds += seconds
+        if pulse is None:
+            gauges.end(clock.steady())
+        else:
+            gauges.take(pulse, clock.steady())
+    by_state = {state: value("kiln_gpu_state_seconds_total", {"state": state}) for state in STATES}
+    assert by_state == {"loading": 1 + 5 + 6, "idle": 2, "busy": 3 + 4}
+    usd = {state: value("kiln_gpu_state_cost_usd_total", {"state": state}) for state in STATES}
+    assert usd == {state: seconds * 1.0 / 3600 for state, seconds in by_state.items() if seconds is not None}
+    assert value("kiln_gpu_price_usd_per_hour") == 1.0

@@ -101,6 +101,15 @@ async def test_what_pictures_cost_is_learned_and_told(bench: Bench) -> None:
     await bench.idle()
     assert bench.backlog.expected.seconds(made) == pytest.approx(0.25)
     assert bench.value("gpu_seconds_total", tenant="red") == pytest.approx(0.25)
+    assert bench.value("gpu_seconds_total", tenant="other") == pytest.approx(0.25)  # of a tenant that is not declared
+    assert bench.value("config_gpu_seconds_total", config=made.label) == pytest.approx(0.5)
+    assert bench.value("cost_usd_total", tenant="red") == pytest.approx(0.25 / 3600)
+    assert bench.value("config_cost_usd_total", config=made.label) == pytest.approx(0.5 / 3600)
+    ended = bench.results()
+    assert {(each.gpu_seconds, each.cost_usd, each.pool) for each in ended.values()} == {(0.25, 0.000069, "a")}
+    for each in ended.values():  # what is stored is what was published
+        assert (stored := bench.store.lookup(each.job_id)) is not None
+        assert stored.result == each
     assert bench.backlog.scheduler._shares.tenant("standard", "red") == pytest.approx(0.25)
 
 
@@ -170,7 +179,9 @@ async def test_an_outcome_that_appeared_since_the_job_was_taken_costs_no_run(tmp
     (job,) = bench.take(work_item("contested", config=config(batching="whole")))
     await bench.until(lambda: bench.backlog.count("queued"))
     assert bench.settler.environment is not None
-    ended = results.failed(job.item, "blank_output", "elsewhere", results.Run(), bench.settler.environment, EPOCH)
+    ended = results.failed(
+        job.item, "blank_output", "elsewhere", results.Run(), bench.settler.environment, bench.spending.price, EPOCH
+    )
     bench.store.settle(Outcome(job_id=job.id, record=job.record, results_partition=1, result=ended))
     bench.clock.seconds = 6
     bench.backlog.changed()
@@ -185,7 +196,9 @@ async def test_an_outcome_that_appears_while_the_job_runs_wins(bench: Bench) -> 
     (job,) = bench.take(work_item("contested", images=12))
     await bench.until(lambda: sum(map(len, bench.engine.runs)) == 4)
     assert bench.settler.environment is not None
-    ended = results.failed(job.item, "blank_output", "elsewhere", results.Run(), bench.settler.environment, EPOCH)
+    ended = results.failed(
+        job.item, "blank_output", "elsewhere", results.Run(), bench.settler.environment, bench.spending.price, EPOCH
+    )
     bench.store.settle(Outcome(job_id=job.id, record=job.record, results_partition=1, result=ended))
     bench.engine.gate.set()
     await bench.idle()

@@ -1,0 +1,64 @@
+"""What this consumer costs, and for whom: its pool's price, over the seconds that it was there."""
+
+from collections.abc import Iterable, Mapping
+
+from gpu_consumer.clock import Clock
+from gpu_consumer.metrics import GpuMetrics
+from gpu_consumer.uptime import Meter
+from schemas.cost import Price
+from schemas.pools import Pool
+from schemas.tenants import Tenants
+from schemas.uptime import State, Uptime
+
+# All tenants that are not declared by name: a label must not have as many values as there are strangers.
+OTHER = "other"
+_HOUR_SECONDS = 3600
+
+
+class Spending:
+    """For one loop. `tenants`: those of the file; None: nobody is declared here, and all are `other`.
+
+    Metrics are of this process and in full precision. A bill is made of results, which are rounded, and of `uptime`.
+    """
+
+    def __init__(
+        self, metrics: GpuMetrics, clock: Clock, name: str, pool: Pool, tenants: Tenants | None = None
+    ) -> None:
+        self.price = Price(name, pool.price_usd_per_hour)
+        self._metrics = metrics
+        self._clock = clock
+        self._declared = frozenset(tenants.tenants) if tenants is not None else frozenset[str]()
+        self._meter = Meter(clock.steady())
+        metrics.set("price_usd_per_hour", pool.price_usd_per_hour)
+        if pool.budget_usd_per_month is not None:
+            metrics.set("budget_usd_per_month", pool.budget_usd_per_month)
+        for tenant, quota in ({} if tenants is None else tenants.tenants).items():
+            if quota.budget_usd_per_month is not None:
+                metrics.set("tenant_budget_usd_per_month", quota.budget_usd_per_month, tenant=tenant)
+
+    def book(self, tenant: str, config: str, gpu_seconds: float) -> None:
+        """A picture took so long, whether there is one or not. `config`: its label, of those that are declared."""
+        usd = gpu_seconds * self.price.usd_per_hour / _HOUR_SECONDS
+        label = tenant if tenant in self._declared else OTHER
+        self._metrics.count("gpu_seconds_total", gpu_seconds, tenant=label)
+        self._metrics.count("cost_usd_total", usd, tenant=label)
+        self._metrics.count("config_gpu_seconds_total", gpu_seconds, config=config)
+        self._metrics.count("config_cost_usd_total", usd, config=config)
+
+    def engine(self, state: State) -> None:
+        """What the engine does from now on."""
+        self._count(self._meter.enter(state, self._clock.steady(), self._clock.wall_ms()))
+
+    def news(self, consumer: str) -> list[Uptime]:
+        """What there is to tell of the hours up to now."""
+        self._count(self._meter.advance(self._clock.steady(), self._clock.wall_ms()))
+        return self._meter.news(self.price, consumer)
+
+    def untold(self, records: Iterable[Uptime]) -> None:
+        self._meter.untold(records)
+
+    def _count(self, by_state: Mapping[State, float]) -> None:
+        for state, seconds in by_state.items():
+            self._metrics.count("state_seconds_total", seconds, state=state)
+            usd = seconds * self.price.usd_per_hour / _HOUR_SECONDS
+            self._metrics.count("state_cost_usd_total", usd, state=state)
