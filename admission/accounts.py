@@ -11,6 +11,7 @@ from uuid import UUID
 from admission.meters import Levels, refunded
 from admission.waiting import Waiting
 from schemas.codec import encode
+from schemas.composed import outstanding_record
 from schemas.decision import Decision
 from schemas.tenancy import Outstanding, TenantRecord, UsageRecord, holder_of, job_key, key_of
 
@@ -218,7 +219,7 @@ class Accounts:
             yield name.encode(), None if account is None else encode(account.record())
         for job_id in sorted(self._changed_jobs):
             job = self._jobs.get(job_id)
-            yield job_key(job_id), None if job is None else encode(job)
+            yield job_key(job_id), None if job is None else outstanding_record(job)
         self._changed.clear()
         self._changed_jobs.clear()
 

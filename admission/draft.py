@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
-from uuid import UUID
 
 from admission.accounts import Booking
 from admission.arrival import Arrival
@@ -55,7 +54,7 @@ class Draft:
     digest: str
     now_ms: int
     clock_ms: int
-    job: UUID
+    job: str
     number: int
     metadata: dict[str, str] = field(default_factory=dict)  # limits
     retry_of: str | None = None  # limits

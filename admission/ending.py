@@ -8,7 +8,7 @@ from admission.stages.quota import uncharged
 from admission.state import State
 from admission.verdict import Decided
 from admission.world import World
-from schemas.codec import write
+from schemas.composed import work_text
 from schemas.decision import Decision
 from schemas.names import seed_of
 from schemas.request import SEED_MAX
@@ -19,13 +19,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def accepted(draft: Draft) -> Decided:
     """The work item is complete and its text final: a takeover produces the same bytes again."""
-    job_id = str(draft.job)
     decision = Decision(
         number=draft.number,
         tenant=draft.tenant,
         key=draft.key,
         request_id=draft.request_id,
-        job_id=job_id,
+        job_id=draft.job,
         verdict="accepted",
         payload_digest=draft.digest,
         offset=draft.arrival.offset,
@@ -34,7 +33,7 @@ def accepted(draft: Draft) -> Decided:
         bucket_after=draft.bookings[0].levels.tokens,
         deadline_ms=draft.deadline_ms,
         route=draft.route,
-        work=_work(draft, job_id),
+        work=_work(draft),
     )
     return Decided(
         decision, None, draft.clock_ms, config=draft.config, degraded_from=draft.degraded_from, bookings=draft.bookings
@@ -46,7 +45,7 @@ def rejected(draft: Draft, refusal: Refusal, state: State, world: World) -> Deci
     result = Rejected(
         tenant=draft.tenant,
         request_id=draft.request_id,
-        job_id=str(draft.job),
+        job_id=draft.job,
         retry_of=draft.retry_of,
         metadata=draft.metadata,
         finished_at=_at(draft.now_ms),
@@ -66,7 +65,7 @@ def cancelled(draft: Draft, cancellation: Cancellation, state: State, world: Wor
     result = Cancelled(
         tenant=draft.tenant,
         request_id=draft.request_id,
-        job_id=str(draft.job),
+        job_id=draft.job,
         retry_of=draft.retry_of,
         metadata=draft.metadata,
         finished_at=_at(draft.now_ms),
@@ -95,35 +94,24 @@ def _ended(draft: Draft, result: Rejected | Cancelled, state: State, world: Worl
     return Decided(decision, result, draft.clock_ms, bookings=bookings)
 
 
-def _work(draft: Draft, job_id: str) -> str:
-    """A WorkItem as text. Made without the model, which would validate its configuration and write it anew for every
-    request: half of what a decision takes."""
+def _work(draft: Draft) -> str:
     request = draft.request
     # 0 is a seed like any other. A drawn one leaves room for the seeds of the pictures after the first.
     seed = min(seed_of(draft.job), SEED_MAX - request.images + 1) if request.seed is None else request.seed
-    item = {
-        "schema_version": 1,
-        "job_id": job_id,
-        "tenant": draft.tenant,
-        "request_id": draft.request_id,
-        "prompt": request.prompt,
-        "negative_prompt": request.negative_prompt,
-        "config_hash": draft.config.config_hash,
-        "seed": seed,
-        "images": request.images,
-        "lane": draft.lane,
-        "deadline": _stamp(draft.deadline_ms),
-        "results_partition": draft.arrival.partition,
-        "price_gpu_seconds": draft.gpu_seconds,
-        "accepted_at": _stamp(draft.now_ms),
-        "appended_ms": draft.arrival.appended_ms,
-        "metadata": request.metadata,
-    }
-    if request.retry_of is not None:
-        item["retry_of"] = request.retry_of
-    if draft.degraded_from is not None:
-        item["degraded_from"] = draft.degraded_from
-    return f'{write(item)[:-1]},"config":{draft.config.text}}}'
+    return work_text(
+        job_id=draft.job,
+        request=request,
+        config=draft.config.text,
+        config_hash=draft.config.config_hash,
+        degraded_from=draft.degraded_from,
+        seed=seed,
+        lane=draft.lane,
+        deadline=_stamp(draft.deadline_ms),
+        results_partition=draft.arrival.partition,
+        price_gpu_seconds=draft.gpu_seconds,
+        accepted_at=_stamp(draft.now_ms),
+        appended_ms=draft.arrival.appended_ms,
+    )
 
 
 def _at(milliseconds: int) -> datetime:

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from admission.errors import StateRefused
 from admission.window import Name
@@ -15,10 +15,13 @@ from schemas.decision import (
     HEADER_NUMBER,
     HEADER_OFFSET,
     Decision,
+    decode_decision,
 )
+from schemas.errors import Undecodable
 from schemas.tenancy import CURSOR_KEY, JOB_PREFIX, Cursor, Outstanding, TenantRecord
 
-_Model = TypeVar("_Model", bound=BaseModel)
+_Read = TypeVar("_Read")
+_CURSOR, _TENANT, _JOB = TypeAdapter(Cursor), TypeAdapter(TenantRecord), TypeAdapter(Outstanding)
 
 
 class Fold:
@@ -38,7 +41,7 @@ class Fold:
     def tenants(self, key: bytes, value: bytes | None) -> None:
         if key == CURSOR_KEY:
             if value is not None:
-                self.cursor = self._parse(Cursor, value, "the cursor")
+                self.cursor = self._parse(_CURSOR, value, "the cursor")
                 self._forget(self.cursor)
         elif value is None:
             self._tenants.pop(key, None)
@@ -82,29 +85,38 @@ class Fold:
 
     def decisions(self) -> list[Decision]:
         """Those not known to be emitted, in the order of their requests."""
-        return [self._parse(Decision, value or b"", "a decision") for _, value in self._values]
+        return [self._decision(value or b"") for _, value in self._values]
+
+    def _decision(self, value: bytes) -> Decision:
+        try:
+            return decode_decision(value)
+        except Undecodable as error:
+            raise self._unreadable("a decision", str(error)) from error
 
     def tenant_records(self) -> list[tuple[str, TenantRecord]]:
         return [
-            (key.decode("utf-8", "replace"), self._parse(TenantRecord, value, "a tenant's record"))
+            (key.decode("utf-8", "replace"), self._parse(_TENANT, value, "a tenant's record"))
             for key, value in self._tenants.items()
             if not key.startswith(JOB_PREFIX)
         ]
 
     def jobs(self) -> list[tuple[str, Outstanding]]:
         return [
-            (key.removeprefix(JOB_PREFIX).decode("utf-8", "replace"), self._parse(Outstanding, value, "a job's record"))
+            (key.removeprefix(JOB_PREFIX).decode("utf-8", "replace"), self._parse(_JOB, value, "a job's record"))
             for key, value in self._tenants.items()
             if key.startswith(JOB_PREFIX)
         ]
 
-    def _parse(self, model: type[_Model], value: bytes, what: str) -> _Model:
+    def _parse(self, reader: TypeAdapter[_Read], value: bytes, what: str) -> _Read:
         try:
-            return model.model_validate_json(value)
+            return reader.validate_json(value)
         except ValidationError as error:
             detail = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in detail["loc"]) or "body"
-            raise StateRefused(
-                f"{what} of partition {self._partition} cannot be read ({where}: {detail['msg']}); "
-                f"if a newer admission wrote it, upgrade this one"
-            ) from error
+            raise self._unreadable(what, f"{where}: {detail['msg']}") from error
+
+    def _unreadable(self, what: str, why: str) -> StateRefused:
+        return StateRefused(
+            f"{what} of partition {self._partition} cannot be read ({why}); if a newer admission wrote it, upgrade "
+            f"this one"
+        )

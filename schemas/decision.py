@@ -3,9 +3,13 @@
 The headers alone carry what the window of names needs, so that an opening reads 50,000 names without parsing a value.
 """
 
-from typing import Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, WithJsonSchema
+
+from schemas.codec import decode_object
+from schemas.errors import Undecodable
 
 HEADER_NUMBER = "n"
 HEADER_DIGEST = "digest"
@@ -46,13 +50,29 @@ class Route(BaseModel):
     partition: int
 
 
-class Decision(BaseModel):
-    """Final. `work` is the exact text that is produced, so that a takeover repeats it byte for byte."""
+# Ahead of the work in a decision's record. Within a text its quotation marks would have backslashes before them, and
+# nothing that stands before the work has a field of this name.
+WORK_MARK: Final = ',"work":'
+_WORK_OBJECT: Final = f"{WORK_MARK}{{".encode()
 
-    model_config = ConfigDict(extra="ignore", frozen=True, hide_input_in_errors=True)  # it may be a prompt
+_WORK_SCHEMA: dict[str, Any] = {
+    "anyOf": [{"type": "object"}, {"type": "string"}, {"type": "null"}],
+    "default": None,
+    "description": "The WorkItem, exactly as it is produced. A string with its JSON in records of earlier releases.",
+    "title": "Work",
+}
+
+
+# Not frozen, which would take three times as long to make one: each request does.
+@dataclass(slots=True, kw_only=True)
+class Decision:
+    """Final, and changed by nobody. `work` is the exact text that is produced, so that a takeover repeats it byte for
+    byte. decode_decision() reads it, schemas.composed writes it."""
+
+    __pydantic_config__ = ConfigDict(extra="ignore")
 
     schema_version: Literal[1] = 1
-    number: int = Field(description="Counts the decisions of this partition from 1.")
+    number: Annotated[int, Field(description="Counts the decisions of this partition from 1.")]
     tenant: str
     key: str | None = None
     request_id: str
@@ -61,13 +81,13 @@ class Decision(BaseModel):
     code: RejectionCode | None = None
     message: str | None = None
     payload_digest: str
-    offset: int = Field(description="Of the request in its partition.")
+    offset: Annotated[int, Field(description="Of the request in its partition.")]
     appended_ms: int
     price_gpu_seconds: float = 0.0
-    bucket_after: float | None = Field(default=None, description="Requests left in the tenant's own bucket.")
+    bucket_after: Annotated[float | None, Field(description="Requests left in the tenant's own bucket.")] = None
     deadline_ms: int | None = None
     route: Route | None = None
-    work: str | None = None
+    work: Annotated[str | None, WithJsonSchema(_WORK_SCHEMA)] = None
 
     def headers(self) -> tuple[tuple[str, bytes], ...]:
         return (
@@ -77,3 +97,23 @@ class Decision(BaseModel):
             (HEADER_OFFSET, str(self.offset).encode()),
             (HEADER_JOB, self.job_id.encode()),
         )
+
+
+_reader = TypeAdapter(Decision)
+
+
+def decode_decision(data: bytes) -> Decision:
+    """Read a decision, its work as the text that it was produced as. Raises Undecodable."""
+    start = data.find(_WORK_OBJECT)
+    head, work = (data, None) if start < 0 else (data[:start] + b"}", data[start + len(WORK_MARK) : -1])
+    try:
+        decision = _reader.validate_json(head)
+    except ValidationError as error:
+        detail = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in detail["loc"]) or "body"
+        # Not from it: it quotes what it read, which may be a prompt, and a traceback comes into a log.
+        raise Undecodable(f"{where}: {detail['msg']}") from None
+    if work is not None:
+        decode_object(work)
+        decision.work = work.decode()
+    return decision

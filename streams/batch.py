@@ -13,6 +13,7 @@ from admission.verdict import DeadLetter, Decided, Repeat, SendHome, TakeBack
 from admission.world import World
 from schemas.cancel import Cancel
 from schemas.codec import encode, sha256_hex
+from schemas.composed import decision_record
 from schemas.config import GenerationConfig
 from schemas.dead_letter import dead_letter_headers
 from schemas.decision import Decision
@@ -93,7 +94,7 @@ def build_batch(
                         world.catalogue.decisions,
                         arrival.partition,
                         request_name(decision.tenant, decision.request_id),
-                        encode(decision),
+                        decision_record(decision),
                         decision.headers(),
                     )
                 )

@@ -227,6 +227,11 @@ def work_of(kafka: KafkaSettings, catalogue: Catalogue) -> list[tuple[str, Seen]
     ]
 
 
+def decided_work(decision: Mapping[str, Any]) -> bytes:
+    """The work of a decision read as JSON, as its text stands in the record."""
+    return json.dumps(decision["work"], separators=(",", ":"), ensure_ascii=False).encode()
+
+
 def lag(kafka: KafkaSettings, catalogue: Catalogue) -> dict[int, int]:
     """Partition of requests -> records behind its high watermark that admission's group has not committed; without a
     commit, all of them. What KEDA would see, by confluent-kafka."""

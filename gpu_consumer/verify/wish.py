@@ -5,12 +5,11 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from aiokafka import TopicPartition
-from pydantic import ValidationError
 
 from schemas.catalogue import ConfigCatalogue
 from schemas.codec import decode_object
 from schemas.config import GenerationConfig
-from schemas.decision import HEADER_JOB, Decision
+from schemas.decision import HEADER_JOB, decode_decision
 from schemas.errors import CommandError, SchemaError
 from schemas.result import ConfigUsed, Succeeded
 from schemas.topics import Catalogue
@@ -82,7 +81,7 @@ def _job(record: Record) -> bytes | None:
 
 def _work(record: Record) -> WorkItem | None:
     try:
-        work = Decision.model_validate_json(record.value or b"").work
+        work = decode_decision(record.value or b"").work
         return decode_work(work.encode()) if work else None
-    except (ValidationError, SchemaError):
+    except SchemaError:
         return None

@@ -21,7 +21,19 @@ from streams.batch import HEADER_HOME
 from streams.errors import IntakeFailed
 from streams.kafka.errors import LogUnavailable
 from streams.kafka.settings import KafkaSettings
-from tests.admission import committed, drained, eventually, lag, produce, request, running, small_world, start, work_of
+from tests.admission import (
+    committed,
+    decided_work,
+    drained,
+    eventually,
+    lag,
+    produce,
+    request,
+    running,
+    small_world,
+    start,
+    work_of,
+)
 
 IntakeName = Literal["faust", "plain"]
 TENANTS = tuple(f"tenant-{number}" for number in range(5))
@@ -106,7 +118,7 @@ def check(kafka: KafkaSettings, catalogue: Catalogue, sent: Sent) -> None:
         ((topic, partition, value, _),) = copies  # however often produced, it is one record
         route = accepted[job_id]["route"]
         assert (topic, partition) == (catalogue.work(route["pool"], route["lane"]), route["partition"])
-        assert value == accepted[job_id]["work"].encode()
+        assert value == decided_work(accepted[job_id])
 
     results = [record.json() for record in committed(kafka, catalogue.results, catalogue.requests_partitions)]
     rejected = Counter((each["tenant"], each["request_id"], each["code"]) for each in results)

@@ -18,7 +18,7 @@ from admission.world import World
 from schemas.catalogue import ConfigCatalogue
 from schemas.codec import canonical, decode_object
 from schemas.control import Pause, Subject
-from schemas.decision import Decision, RejectionCode
+from schemas.decision import RejectionCode, decode_decision
 from schemas.errors import Undecodable
 from schemas.names import request_name
 from schemas.result import parse_result
@@ -158,7 +158,7 @@ class Judge:
                 assert (decision.verdict == "accepted") == (result is None) == (decision.work is not None)
                 assert topics == Counter([catalogue.decisions] + [catalogue.results] * (result is not None))
                 values = {each.topic: each.value or b"" for each in outputs}
-                assert Decision.model_validate_json(values[catalogue.decisions]) == decision
+                assert decode_decision(values[catalogue.decisions]) == decision
                 if result is not None:
                     assert len(values[catalogue.results]) < _ANSWER_BYTES_MAX, "the answer quotes too much"
                     assert parse_result(values[catalogue.results]) == result

@@ -12,7 +12,7 @@ from admission.world import World
 from schemas.partition import partition_of
 from schemas.topics import Catalogue
 from streams.kafka.settings import KafkaSettings
-from tests.admission import committed, drained, eventually, produce, request, running, work_of
+from tests.admission import committed, decided_work, drained, eventually, produce, request, running, work_of
 
 TENANT = "atelier"
 POINTS = ("logged", "tenants", "decisions", "folded", "emitted", "said")
@@ -64,4 +64,4 @@ def _check(kafka: KafkaSettings, catalogue: Catalogue, names: int, waiting: int)
         work[(record.key or b"").decode()].add((topic, record.partition, record.value))
     assert {each["job_id"] for each in decisions} == work.keys()
     assert {len(same) for same in work.values()} == {1}
-    assert {each["work"].encode() for each in decisions} == {value for same in work.values() for _, _, value in same}
+    assert {decided_work(each) for each in decisions} == {value for same in work.values() for _, _, value in same}

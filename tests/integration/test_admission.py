@@ -31,6 +31,7 @@ from streams.service import AdmissionService
 from tests.admission import (
     Seen,
     committed,
+    decided_work,
     drained,
     eventually,
     produce,
@@ -243,7 +244,7 @@ async def test_decisions_not_emitted_are_produced_by_the_next_owner(
     monkeypatch.setattr(Emission, "emit", emit)
     async with running(kafka, world, "plain"):
         await eventually(lambda: len(work_of(kafka, catalogue)) == 3)
-    assert {record.value for _, record in work_of(kafka, catalogue)} == {each["work"].encode() for each in decided}
+    assert {record.value for _, record in work_of(kafka, catalogue)} == {decided_work(each) for each in decided}
 
 
 async def test_an_open_transaction_of_a_producer_stalls_and_loses_nothing(

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from schemas.control import Placement, decode_control
-from schemas.decision import Decision
+from schemas.decision import decode_decision
 from schemas.topics import Catalogue
 from streams.kafka.settings import KafkaSettings
 from tests.admission import committed, drained, eventually, produce, request, running, small_world, tenant_of
@@ -41,7 +41,7 @@ async def test_what_all_partitions_are_asked_for_is_placed_and_later_work_goes_t
         ask(10)
         await drained(kafka, catalogue)
     seen = await asyncio.to_thread(committed, kafka, catalogue.decisions, catalogue.requests_partitions)
-    later = [Decision.model_validate_json(each.value or b"") for each in seen]
+    later = [decode_decision(each.value or b"") for each in seen]
     routes = {(each.request_id, each.tenant): each.route for each in later}
     assert len(routes) == 4 * len(tenants)
     tables = [

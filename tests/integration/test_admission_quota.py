@@ -205,7 +205,7 @@ async def test_a_price_is_what_consumers_of_the_pool_measured(kafka: KafkaSettin
         send(kafka, catalogue, TENANT, "r1", images=2)
         send(kafka, catalogue, TENANT, "r2", images=2, config={"name": "painting"})
         found = await decided(kafka, catalogue, "r1", "r2")
-    assert found["r1"]["price_gpu_seconds"] == json.loads(found["r1"]["work"])["price_gpu_seconds"] == 1.0
+    assert found["r1"]["price_gpu_seconds"] == found["r1"]["work"]["price_gpu_seconds"] == 1.0
     assert found["r2"]["price_gpu_seconds"] == 2 * PRICE
 
 

@@ -17,6 +17,7 @@ from PIL import Image
 from gpu_consumer.engine.process import EngineProcess
 from gpu_consumer.engine.protocol import Ready
 from schemas.codec import encode
+from schemas.composed import decision_record
 from schemas.config import GenerationConfig
 from schemas.decision import Decision
 from schemas.result import Succeeded
@@ -65,7 +66,7 @@ async def decide(pool: GpuPool, *items: WorkItem) -> None:
             number=number, tenant=item.tenant, request_id=item.request_id, job_id=item.job_id, verdict="accepted",
             payload_digest="", offset=number, appended_ms=0, work=encode(item).decode(),
         )  # fmt: skip
-        records.append((number % 2, item.request_id.encode(), encode(decision), decision.headers()))
+        records.append((number % 2, item.request_id.encode(), decision_record(decision), decision.headers()))
     topic = pool.catalogue.decisions
     await pool.produce_raw([(topic, *record) for record in [*records, (0, b"", b"no decision", ())]])
 

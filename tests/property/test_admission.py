@@ -11,6 +11,7 @@ from admission.decide import decide
 from admission.stages.decode import Named, decode
 from admission.verdict import DeadLetter, Decided, Repeat, SendHome, TakeBack
 from schemas.codec import encode
+from schemas.composed import decision_record
 from schemas.partition import partition_of
 from schemas.request import SEED_MAX, GenerationRequest
 from tests.unit.admission.scene import (
@@ -73,7 +74,7 @@ def test_every_named_body_ends_as_a_decision_that_can_be_written(body: dict[str,
     else:
         assert isinstance(verdict, Decided)
         assert (verdict.result is None) == (verdict.decision.verdict == "accepted")
-        assert len(encode(verdict.decision)) < 100_000
+        assert len(decision_record(verdict.decision)) < 100_000
         if verdict.result is not None:
             assert len(encode(verdict.result)) < 100_000
         state.apply(record, verdict)
@@ -191,7 +192,7 @@ def test_everything_accepted_is_produced_whoever_is_killed(steps: list[tuple[str
     for kind, what in [*steps, ("emit", None)]:
         life.step(kind, what)
     wanted = {value for _, _, value in life.partition.decisions if b'"verdict":"accepted"' in value}
-    assert {encode(each) for each in life.partition.produced} == wanted
+    assert {decision_record(each) for each in life.partition.produced} == wanted
 
 
 @given(st.lists(BODIES, min_size=1, max_size=30), st.integers(0, HOUR_MS - 1))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from admission.meters import Levels, at, charged, refunded, renewed_ms, shortages
 from admission.spans import day_of, month_of
 from schemas.codec import encode
-from schemas.decision import Decision
+from schemas.decision import decode_decision
 from schemas.tenancy import TenantRecord, UsageRecord
 from schemas.tenants import KeyQuota, Quota, Rate, Span, Tenants
 from tests.unit.admission.scene import NOW_MS, Partition, arrival, ended, make_world, request, snapshot
@@ -223,7 +223,7 @@ def test_usage_is_what_was_decided_and_ended_whoever_left(steps: list[Any]) -> N
     life = Life(mortal=True)
     for kind, what in steps:
         life.step(kind, what)
-    decisions = [Decision.model_validate_json(value) for _, _, value in life.partition.decisions]
+    decisions = [decode_decision(value) for _, _, value in life.partition.decisions]
     records = [account.record() for name, account in life.partition.state.accounts() if "/" not in name]
     gone = [UsageRecord.model_validate_json(value) for key, value in life.partition.usage if b"/" not in key]
     for verdict in ("accepted", "rejected"):

@@ -12,9 +12,9 @@ from admission.state import State
 from admission.verdict import DeadLetter, Decided, Verdict
 from admission.world import World
 from schemas.catalogue import ConfigCatalogue
-from schemas.codec import encode
+from schemas.composed import decision_record
 from schemas.config_file import ConfigFile
-from schemas.decision import Decision
+from schemas.decision import Decision, decode_decision
 from schemas.names import request_name
 from schemas.pools import Pool, Pools
 from schemas.result import Failed, Rejected, parse_result
@@ -121,7 +121,7 @@ class Partition:
         if isinstance(verdict, Decided):
             decision = verdict.decision
             self.decisions.append(
-                (request_name(decision.tenant, decision.request_id), decision.headers(), encode(decision))
+                (request_name(decision.tenant, decision.request_id), decision.headers(), decision_record(decision))
             )
         self.state.apply(record, verdict)
         return verdict
@@ -132,7 +132,7 @@ class Partition:
 
     def emit(self) -> None:
         since = self.state.emitted_through
-        decided = [Decision.model_validate_json(value) for _, _, value in self.decisions]
+        decided = [decode_decision(value) for _, _, value in self.decisions]
         self.produced += [each for each in decided if each.verdict == "accepted" and each.offset >= since]
         self.state.emitted(self.state.next)
 

@@ -250,7 +250,7 @@ def test_the_work_item_is_complete() -> None:
     decision = decided(decide(record, fresh_state(), WORLD, NOW_MS))
     work = accepted(Decided(decision))
     config = WORLD.configs.files["sketch"].versions[1]
-    assert work.job_id == decision.job_id == str(job_id(BIRTH, TENANT, "r1", HOME, 41))
+    assert work.job_id == decision.job_id == job_id(BIRTH, TENANT, "r1", HOME, 41)
     assert (work.seed, work.images, work.lane, work.retry_of) == (7, 3, "bulk", "r0")
     assert (work.prompt, work.negative_prompt, work.metadata) == ("a kiln at dusk", "blur", {"album": "7"})
     assert (work.config, work.config_hash) == (config, config.config_hash)
@@ -272,7 +272,7 @@ def test_zero_is_a_seed_like_any_other() -> None:  # case DIF-11
 @pytest.mark.parametrize("seed", [..., None])
 def test_an_absent_seed_is_drawn_from_the_job(seed: object) -> None:
     work = accepted(decide(arrival(request(seed=seed)), fresh_state(), WORLD, NOW_MS))
-    assert work.seed == seed_of(UUID(work.job_id))
+    assert work.seed == seed_of(work.job_id)
 
 
 def test_a_drawn_seed_leaves_room_for_the_pictures_after_the_first(monkeypatch: pytest.MonkeyPatch) -> None:

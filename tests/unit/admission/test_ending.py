@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import UUID
 
 import pytest
 
@@ -50,7 +49,7 @@ def test_what_is_written_is_the_item(changes: dict[str, Any]) -> None:
         negative_prompt=asked.negative_prompt,
         config=config,
         config_hash=config.config_hash,
-        seed=seed_of(UUID(job_id)) if asked.seed is None else asked.seed,
+        seed=seed_of(job_id) if asked.seed is None else asked.seed,
         images=asked.images,
         lane=asked.priority,
         deadline=asked.deadline or accepted_at + day,

@@ -14,6 +14,7 @@ from admission.decide import decide
 from admission.stages.decode import decode
 from admission.verdict import DeadLetter, Decided, Verdict
 from schemas.codec import NESTED_MAX, encode
+from schemas.composed import decision_record
 from schemas.dead_letter import dead_letter_headers
 from schemas.result import parse_result
 from schemas.topics import RECORD_BYTES_MAX, REQUEST_BYTES_MAX
@@ -219,7 +220,7 @@ def written_bytes(verdict: Verdict) -> int:
         assert verdict.result is not None
         event = encode(verdict.result)
         assert parse_result(event) == verdict.result
-        return len(event) + len(encode(verdict.decision))
+        return len(event) + len(decision_record(verdict.decision))
     assert isinstance(verdict, DeadLetter)
     headers = dead_letter_headers(verdict.reason, verdict.message, "kiln.requests", 0, 0)
     return sum(len(name) + len(value) for name, value in headers)

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
 from admission.decide import decide
 from admission.verdict import DeadLetter, Repeat, SendHome
@@ -34,7 +35,7 @@ def test_an_acceptance_is_written_as_tenant_job_and_cursor() -> None:
     assert set(written) == {TENANT.encode(), job_key(work.job_id), CURSOR_KEY}
     account = TenantRecord.model_validate_json(written[TENANT.encode()] or b"")
     assert account == TenantRecord(tokens=4.0, as_of_ms=NOW_MS, accepted=1, since=1)
-    job = Outstanding.model_validate_json(written[job_key(work.job_id)] or b"")
+    job = TypeAdapter(Outstanding).validate_json(written[job_key(work.job_id)] or b"")
     assert (job.tenant, job.request_id, job.offset, job.number) == (TENANT, "r1", 0, 1)
     cursor = Cursor.model_validate_json(written[CURSOR_KEY] or b"")
     assert cursor == Cursor(

@@ -1,5 +1,7 @@
 """GPU-seconds that wait, by pool and lane, as jobs come and go."""
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -7,14 +9,14 @@ from admission.waiting import Waiting
 from schemas.tenancy import Outstanding
 from tests.unit.admission.scene import Partition, request
 
-JOB = {
+JOB: dict[str, Any] = {
     "tenant": "alice", "request_id": "r1", "deadline_ms": 1, "payload_digest": "d", "number": 1, "offset": 0,
     "appended_ms": 0,
 }  # fmt: skip
 
 
 def job(pool: str, lane: str, seconds: float) -> Outstanding:
-    return Outstanding.model_validate({**JOB, "pool": pool, "lane": lane, "price_gpu_seconds": seconds})
+    return Outstanding(**{**JOB, "pool": pool, "lane": lane, "price_gpu_seconds": seconds})
 
 
 jobs = st.lists(
@@ -66,7 +68,7 @@ def test_a_job_that_is_given_up_waits_no_more() -> None:
 
 
 def test_a_record_from_before_pools_were_kept_is_read() -> None:
-    old = Outstanding.model_validate({**JOB, "lane": "bulk", "price_gpu_seconds": 1.0})
+    old = Outstanding(**{**JOB, "lane": "bulk", "price_gpu_seconds": 1.0})
     waiting = Waiting()
     waiting.add(old)
     assert waiting.seconds("default", "bulk") == 0

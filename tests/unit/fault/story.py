@@ -89,7 +89,7 @@ class Story:
         }
         if verdict == "accepted":
             decision["route"] = {"pool": "default", "lane": "standard", "partition": 3}
-            decision["work"] = json.dumps({"job_id": decision["job_id"]})
+            decision["work"] = {"job_id": decision["job_id"]}
         key = f"{TENANT}/{asked['request_id']}".encode()
         value = json.dumps(decision).encode()
         headers = (("n", str(number).encode()),)
@@ -116,9 +116,8 @@ class Story:
         ]
 
     def emit(self, decision: dict[str, Any]) -> Record:
-        work = Record(
-            WORK_TOPIC, 3, len(self.work), decision["job_id"].encode(), decision["work"].encode(), (), START_MS
-        )
+        value = json.dumps(decision["work"]).encode()
+        work = Record(WORK_TOPIC, 3, len(self.work), decision["job_id"].encode(), value, (), START_MS)
         self.work.append(work)
         return work
 

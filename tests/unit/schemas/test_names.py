@@ -28,7 +28,7 @@ def test_a_request_id_has_no_control_characters_and_an_end(request_id: str) -> N
 
 def test_a_job_differs_by_birth_name_partition_and_offset() -> None:
     first = job_id(BIRTH, "alice", "r1", 1, 7)
-    assert first == uuid.uuid5(BIRTH, "alice/r1/1/7")
+    assert first == str(uuid.uuid5(BIRTH, "alice/r1/1/7"))
     assert first == job_id(BIRTH, "alice", "r1", 1, 7)
     others = [
         job_id(uuid.UUID(int=7), "alice", "r1", 1, 7),
@@ -40,8 +40,13 @@ def test_a_job_differs_by_birth_name_partition_and_offset() -> None:
     assert len({first, *others}) == 6
 
 
+def test_a_job_is_a_uuid_of_version_5() -> None:
+    for offset in range(200):  # each variant digit many times
+        assert job_id(BIRTH, "alice", "ré", 3, offset) == str(uuid.uuid5(BIRTH, f"alice/ré/3/{offset}"))
+
+
 def test_a_drawn_seed_is_exact_in_every_json_reader() -> None:
     seeds = {seed_of(job_id(BIRTH, "alice", "r1", 1, offset)) for offset in range(500)}
     assert len(seeds) == 500
     assert all(0 <= seed <= SEED_MAX for seed in seeds)
-    assert seed_of(uuid.UUID(int=2**128 - 1)) == SEED_MAX
+    assert seed_of(str(uuid.UUID(int=2**128 - 1))) == SEED_MAX

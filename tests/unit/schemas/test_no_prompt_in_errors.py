@@ -1,30 +1,41 @@
 """What pydantic says of a wrong event may come into a log, and an event may hold a prompt."""
 
 import json
+from traceback import format_exception
 
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from schemas.decision import Decision
+from schemas.decision import decode_decision
+from schemas.errors import Undecodable
 from schemas.request import GenerationRequest
 from schemas.work import WorkItem
 
 CANARY = "zyxwvutcanary"
 
 
-@pytest.mark.parametrize("event", [GenerationRequest, WorkItem, Decision])
+BODY = {
+    "prompt": [CANARY],
+    "work": [CANARY],
+    "tenant": {"a": CANARY},
+    "schema_version": CANARY,
+    "message": [CANARY],
+}
+
+
+@pytest.mark.parametrize("event", [GenerationRequest, WorkItem])
 def test_an_error_does_not_say_what_was_sent(event: type[BaseModel]) -> None:
-    body = {
-        "prompt": [CANARY],
-        "work": [CANARY],
-        "tenant": {"a": CANARY},
-        "schema_version": CANARY,
-        "message": [CANARY],
-    }
     with pytest.raises(ValidationError) as read:
-        event.model_validate(body)
+        event.model_validate(BODY)
     with pytest.raises(ValidationError) as parsed:
-        event.model_validate_json(json.dumps(body))
+        event.model_validate_json(json.dumps(BODY))
     for error in (read.value, parsed.value):
         assert CANARY not in str(error)
         assert CANARY not in repr(error)
+
+
+@pytest.mark.parametrize("data", [json.dumps(BODY), f'{{"number":"{CANARY}","work":{{"prompt":{CANARY}}}}}'])
+def test_a_decision_that_cannot_be_read_does_not_come_into_a_traceback(data: str) -> None:
+    with pytest.raises(Undecodable) as refused:
+        decode_decision(data.encode())
+    assert CANARY not in "".join(format_exception(refused.value))

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -101,7 +102,7 @@ async def test_a_failure_has_a_name_while_it_lasts(
 
 
 async def test_only_accepted_work_is_produced_and_nothing_needs_no_producer(producers: list[FakeProducer]) -> None:
-    rejected = decisions(1)[0].model_copy(update={"verdict": "rejected", "work": None})
+    rejected = replace(decisions(1)[0], verdict="rejected", work=None)
     await make(AdmissionMetrics()).emit([rejected], partition=0)
     assert producers == []
 
@@ -122,7 +123,7 @@ def test_headers_are_those_of_the_work_item() -> None:
     ],
 )
 def test_the_version_is_the_items_own_and_never_a_text(work: str, version: bytes) -> None:
-    decision = decisions(1)[0].model_copy(update={"work": work})
+    decision = replace(decisions(1)[0], work=work)
     assert dict(work_headers(decision))[HEADER_SCHEMA] == version
 
 

@@ -1,0 +1,92 @@
+"""The three records that an accepted request becomes, put together as text: work item, decision, outstanding job.
+
+A model would check what was checked before and spell out what is the same in thousands of records; that took longer
+than to decide. So a record here is made of parts: texts of a sender's are quoted, a configuration has its own text
+already, the work stands in its decision as it is produced.
+
+What holds: each text is one strict JSON object that its model, or dataclass, reads as the equal event, with every field
+that has a value and no other; ValueError where a number is not finite. A field that an event gains must be added here:
+the tests of this module compare with the fields of the events.
+"""
+
+import math
+from json.encoder import encode_basestring as quoted
+
+from schemas.codec import write
+from schemas.decision import WORK_MARK, Decision
+from schemas.request import GenerationRequest
+from schemas.tenancy import Outstanding
+
+
+def work_text(
+    *,
+    job_id: str,
+    request: GenerationRequest,
+    config: str,
+    config_hash: str,
+    degraded_from: str | None,
+    seed: int,
+    lane: str,
+    deadline: str,
+    results_partition: int,
+    price_gpu_seconds: float,
+    accepted_at: str,
+    appended_ms: int,
+) -> str:
+    """A WorkItem. `config` is a GenerationConfig's text; both times are RFC 3339."""
+    metadata = write(request.metadata) if request.metadata else "{}"
+    retry_of = "" if request.retry_of is None else f',"retry_of":{quoted(request.retry_of)}'
+    degraded = "" if degraded_from is None else f',"degraded_from":{quoted(degraded_from)}'
+    return (
+        f'{{"schema_version":1,"job_id":"{job_id}","tenant":"{request.tenant}",'
+        f'"request_id":{quoted(request.request_id)},"prompt":{quoted(request.prompt)},'
+        f'"negative_prompt":{quoted(request.negative_prompt)},"config_hash":"{config_hash}","seed":{seed},'
+        f'"images":{request.images},"lane":"{lane}","deadline":"{deadline}","results_partition":{results_partition},'
+        f'"price_gpu_seconds":{_number(price_gpu_seconds)},"accepted_at":"{accepted_at}","appended_ms":{appended_ms},'
+        f'"metadata":{metadata}{retry_of}{degraded},"config":{config}}}'
+    )
+
+
+def decision_record(decision: Decision) -> bytes:
+    """A Decision, whose work comes last and as it is: decode_decision() takes it out again to the last byte."""
+    each = decision
+    text = (
+        f'{{"schema_version":{each.schema_version},"number":{each.number},"tenant":{quoted(each.tenant)},'
+        f'"request_id":{quoted(each.request_id)},"job_id":{quoted(each.job_id)},"verdict":"{each.verdict}",'
+        f'"payload_digest":{quoted(each.payload_digest)},"offset":{each.offset},"appended_ms":{each.appended_ms},'
+        f'"price_gpu_seconds":{_number(each.price_gpu_seconds)}'
+    )
+    if each.key is not None:
+        text += f',"key":{quoted(each.key)}'
+    if each.code is not None:
+        text += f',"code":"{each.code}"'
+    if each.message is not None:
+        text += f',"message":{quoted(each.message)}'
+    if each.bucket_after is not None:
+        text += f',"bucket_after":{_number(each.bucket_after)}'
+    if each.deadline_ms is not None:
+        text += f',"deadline_ms":{each.deadline_ms}'
+    if each.route is not None:
+        route = each.route
+        text += f',"route":{{"pool":{quoted(route.pool)},"lane":{quoted(route.lane)},"partition":{route.partition}}}'
+    if each.work is not None:
+        text += f"{WORK_MARK}{each.work}"
+    return f"{text}}}".encode()
+
+
+def outstanding_record(job: Outstanding) -> bytes:
+    """An Outstanding."""
+    key = "" if job.key is None else f'"key":{quoted(job.key)},'
+    return (
+        f'{{"schema_version":{job.schema_version},"tenant":{quoted(job.tenant)},{key}'
+        f'"request_id":{quoted(job.request_id)},"pool":{quoted(job.pool)},"lane":{quoted(job.lane)},'
+        f'"price_gpu_seconds":{_number(job.price_gpu_seconds)},"deadline_ms":{job.deadline_ms},'
+        f'"payload_digest":{quoted(job.payload_digest)},"number":{job.number},"offset":{job.offset},'
+        f'"appended_ms":{job.appended_ms}}}'
+    ).encode()
+
+
+def _number(value: float) -> str:
+    if not math.isfinite(value):
+        raise ValueError(f"{value} is no JSON number")
+    return repr(value)
