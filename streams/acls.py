@@ -16,8 +16,8 @@ Operation = Literal["read", "write", "create", "describe", "describe-configs"]
 class Acl:
     """On one resource, or on all whose names begin with `name`."""
 
-    resource: Literal["topic", "group", "transactional-id"]
-    name: str
+    resource: Literal["topic", "group", "transactional-id", "cluster"]
+    name: str  # of a cluster: none
     operations: tuple[Operation, ...]
     prefixed: bool = False
 
@@ -26,10 +26,13 @@ def roles(catalogue: Catalogue) -> Mapping[str, tuple[Acl, ...]]:
     """Role -> what its principal needs. `producer` is who signs, or a gateway that alone writes requests."""
     found = {
         "admission": tuple(_admission(catalogue)),
+        "keda": tuple(_keda(catalogue)),
         "operator": tuple(_operator(catalogue)),
         "producer": (Acl("topic", catalogue.requests, ("write",)),),
         "result-reader": (Acl("topic", catalogue.results, ("read",)),),
+        "scaler": tuple(_scaler(catalogue)),
     }
+    found["scaler"] = tuple(_scaler(catalogue))
     found |= {f"gpu-consumer/{pool}": tuple(_gpu_consumer(catalogue, pool)) for pool in catalogue.pools}
     if catalogue.own_topics:
         own = {tenant: catalogue.tenant_requests(tenant) for tenant in catalogue.own_topics}
@@ -49,7 +52,8 @@ def _admission(catalogue: Catalogue) -> Iterator[Acl]:
     yield from (Acl("topic", topic, ("write",)) for topic in (catalogue.usage, catalogue.dead_letters))
     yield Acl("topic", catalogue.work("", "").removesuffix("."), ("write",), prefixed=True)
     yield Acl("group", catalogue.admission_group, ("read",))
-    yield from (Acl("group", catalogue.gpu_group(pool), ("describe",)) for pool in catalogue.pools)
+    # It joins the pools' groups for a moment, to keep their offsets.
+    yield from (Acl("group", catalogue.gpu_group(pool), ("read",)) for pool in catalogue.pools)
     yield Acl("transactional-id", f"{catalogue.admission_group}.", ("write",), prefixed=True)
 
 
@@ -64,8 +68,29 @@ def _gpu_consumer(catalogue: Catalogue, pool: str) -> Iterator[Acl]:
     yield Acl("transactional-id", f"{catalogue.gpu_group(pool)}.", ("write",), prefixed=True)
 
 
+def _keda(catalogue: Catalogue) -> Iterator[Acl]:
+    """Its Kafka trigger asks how far the pools' groups are, and reads nothing."""
+    yield Acl("topic", catalogue.work("", "").removesuffix("."), ("describe",), prefixed=True)
+    yield Acl("group", catalogue.gpu_group(""), ("describe",), prefixed=True)
+
+
+def _scaler(catalogue: Catalogue) -> Iterator[Acl]:
+    """It reads what waits and what is done of it, and commits what a sleeping group has committed once more."""
+    yield Acl("topic", catalogue.work("", "").removesuffix("."), ("read",), prefixed=True)
+    yield Acl("topic", catalogue.ledger(""), ("read",), prefixed=True)
+    yield Acl("topic", catalogue.observations, ("read",))
+    yield Acl("group", catalogue.gpu_group(""), ("read",), prefixed=True)
+
+
+def _scaler(catalogue: Catalogue) -> Iterator[Acl]:
+    yield Acl("topic", catalogue.work("", "").removesuffix("."), ("read",), prefixed=True)
+    yield from (Acl("topic", catalogue.ledger(pool), ("read",)) for pool in catalogue.pools)
+    yield from (Acl("group", catalogue.gpu_group(pool), ("describe",)) for pool in catalogue.pools)
+
+
 def _operator(catalogue: Catalogue) -> Iterator[Acl]:
     everything = f"{catalogue.settings.prefix}."
     yield Acl("topic", everything, ("create", "read", "describe-configs"), prefixed=True)
     yield from (Acl("topic", topic, ("write",)) for topic in (catalogue.cancels, catalogue.control))
     yield Acl("group", everything, ("describe",), prefixed=True)
+    yield Acl("cluster", "", ("describe-configs",))

@@ -40,5 +40,5 @@ def test_one_role_for_a_principal_of_ones_own(capsys: pytest.CaptureFixture[str]
     assert shlex.split(line) == [
         "--allow-principal", "User:CN=reader, O=us", "--operation", "Read", "--topic", "kiln.results",
     ]  # fmt: skip
-    with pytest.raises(CommandError, match="there are: admission, operator, producer, result-reader"):
+    with pytest.raises(CommandError, match="there are: admission, keda, operator, producer, result-reader, scaler"):
         acls("nobody", "User:x")
