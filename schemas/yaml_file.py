@@ -7,6 +7,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from schemas.errors import CatalogueError
+from schemas.misspelt import no_such_field
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -20,7 +21,10 @@ def read_yaml(model: type[_Model], path: Path) -> _Model:
         # Where a number is refused that might have been a boolean, the number's fault is the one to hear of.
         detail = next((fault for fault in faults if fault["type"] != "bool_type"), faults[0])
         where = ".".join(str(part) for part in detail["loc"])
-        raise CatalogueError(f"{path.name}: {where}: {detail['msg'].removeprefix('Value error, ')}") from error
+        said = detail["msg"].removeprefix("Value error, ")
+        if detail["type"] == "extra_forbidden":
+            said = no_such_field(model, detail["loc"])
+        raise CatalogueError(f"{path.name}: {where}: {said}") from error
     except yaml.YAMLError as error:
         raise CatalogueError(f"{path.name} is no YAML: {error}") from error
     except FileNotFoundError as error:

@@ -1,0 +1,43 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from schemas.errors import CatalogueError
+from schemas.pools import load_pools
+from schemas.tenants import load_tenants
+
+POOL: dict[str, Any] = {"gpu_product": "cpu", "vram_bytes": 1 << 30, "price_usd_per_hour": 0}
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        ({"pools": {"a": {**POOL, "replica_max": 2}}}, r"pools\.a\.replica_max: there .* did you mean replicas_max\?"),
+        (
+            {"pools": {"a": {**POOL, "scaling": {"wait_second": 5}}}},
+            r"pools\.a\.scaling\.wait_second: there is no such field; did you mean wait_seconds\?",
+        ),
+        ({"pools": {"a": POOL}, "clutser": {}}, r"pools\.yaml: clutser: .* did you mean cluster\?"),
+        (
+            {"pools": {"a": POOL}, "cluster": {"kafka": {"bootstrap_server": "k:9092"}}},
+            r"cluster\.kafka\.bootstrap_server: .* did you mean bootstrap_servers\?",
+        ),
+        ({"pools": {"a": POOL}, "cluster": {"spot": {"xyz": 1}}}, r"there are: node_selector, notice_seconds, taint"),
+    ],
+)
+def test_a_misspelt_field_of_pools_is_one_sentence_with_the_cure(
+    tmp_path: Path, body: dict[str, Any], sentence: str
+) -> None:
+    path = tmp_path / "pools.yaml"
+    path.write_text(yaml.safe_dump(body))
+    with pytest.raises(CatalogueError, match=sentence):
+        load_pools(path)
+
+
+def test_a_field_inside_what_may_be_absent_is_found_too(tmp_path: Path) -> None:
+    path = tmp_path / "tenants.yaml"
+    path.write_text("default: {per_second: 1, burst: 1, day: {request: 5}}\n")
+    with pytest.raises(CatalogueError, match=r"default\.day\.request: .* did you mean requests\?"):
+        load_tenants(path)
