@@ -112,9 +112,23 @@ class Resources(_Block):
     memory: Quantity = "1Gi"
 
 
-class Admission(Resources):
-    replicas: Annotated[int, Field(ge=1, le=2048)] = Field(
-        default=2, description="No more than requests has partitions: the others would idle."
+class SecretKey(_Block):
+    secret: Named = Field(description="Name of the Secret.")
+    key: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,253}$")] = Field(description="The key in it.")
+
+
+class Replicated(Resources):
+    replicas: Annotated[int, Field(ge=1, le=2048)] = 2
+
+
+class Admission(Replicated):
+    """No more replicas than requests has partitions: the others would idle."""
+
+    signing_keys: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}/[A-Za-z0-9._-]{1,64}$")], SecretKey] = (
+        Field(default={}, description="`TENANT/KEY ID` -> where its secret is.")
+    )
+    terms: Named | None = Field(
+        default=None, description="Name of the ConfigMap whose terms.txt no prompt may hold; of the policy `list`."
     )
 
 
@@ -162,7 +176,7 @@ class Cluster(_Block):
     store: StorePlace = StorePlace()
     models: Models = Models()
     admission: Admission = Admission()
-    gate: Resources = Resources(cpu="250m", memory="256Mi")
+    gate: Replicated = Replicated(cpu="250m", memory="256Mi")
     scaler: Scaler = Scaler()
     gpu_consumer: GpuHost = GpuHost()
     spot: Spot = Spot()

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from infra.observe.settings import AlertSettings
 from infra.render.declared import read_declared
 from infra.render.documents import documents
 from infra.render.folder import write_folder
@@ -32,7 +33,7 @@ def render(
     """Write Kustomize base and overlays, a Helm chart, alert rules and dashboards. No cluster is asked."""
     settings = read_settings(DeploymentSettings, **({} if pools is None else {"pools": pools}))
     try:
-        found = documents(read_declared(settings))
+        found = documents(read_declared(settings), read_settings(AlertSettings))
     except CatalogueError as error:
         raise CommandError(str(error)) from error
     files = {f"kustomize/{path}": text for path, text in kustomize(found).items()}

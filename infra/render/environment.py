@@ -13,6 +13,7 @@ from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.store.base import StoreSettings
 from infra.render.declared import Declared
 from infra.render.manifest import object_name
+from infra.scaler.settings import ScalerSettings
 from schemas.cluster import Cluster
 from schemas.errors import CatalogueError
 from schemas.topics import TopicSettings
@@ -35,6 +36,7 @@ _KINDS: tuple[type[BaseSettings], ...] = (
     KafkaSettings,
     ListSettings,
     PolicySettings,
+    ScalerSettings,
     StoreSettings,
     TopicSettings,
 )
@@ -46,8 +48,10 @@ OWNED = frozenset(
         "KAFKA_SSL_CAFILE",
         "KAFKA_SSL_CERTFILE",
         "KAFKA_SSL_KEYFILE",
+        "KILN_ADMISSION_POLICY_LIST_FILE",
         "KILN_ADMISSION_SERVICE_HEALTH_HOST",
         "KILN_ADMISSION_SERVICE_HEALTH_PORT",
+        "KILN_ADMISSION_SERVICE_SIGNING_KEYS",
         "KILN_ADMISSION_SERVICE_TOKENIZERS",
         "KILN_GATE_HEALTH_HOST",
         "KILN_GATE_HEALTH_PORT",
@@ -59,6 +63,10 @@ OWNED = frozenset(
         "KILN_GPU_HEALTH_PORT",
         "KILN_GPU_MODELS_DIR",
         "KILN_GPU_POOL",
+        "KILN_SCALER_HEALTH_HOST",
+        "KILN_SCALER_HEALTH_PORT",
+        "KILN_SCALER_HOST",
+        "KILN_SCALER_PORT",
         "KILN_STORE_ENDPOINT_URL",
         "KILN_STORE_REGION",
     }

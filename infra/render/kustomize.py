@@ -1,20 +1,66 @@
-"""The documents as a Kustomize base."""
+"""The documents as a Kustomize base, and two overlays of it."""
 
 from collections.abc import Mapping
+from typing import Any
 
-import yaml
-
-from infra.render.manifest import Manifest, to_yaml
+from infra.render.manifest import Manifest, selector, to_yaml
 
 _KIND = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
+_BASE = ["../../base"]
+_MONITORING = ("PodMonitor", "PrometheusRule")
+_SPREAD = ("admission", "gate")
+_COMPONENT = "app.kubernetes.io/component"
 
 
 def kustomize(found: Mapping[str, list[Manifest]]) -> dict[str, str]:
     """Files by their paths below the folder `kustomize`."""
+    made = [document for each in found.values() for document in each]
     files = {f"base/{path}": to_yaml(each) for path, each in found.items()}
-    files["base/kustomization.yaml"] = _text({**_KIND, "resources": sorted(found)})
+    files["base/kustomization.yaml"] = to_yaml([{**_KIND, "resources": sorted(found)}])
+    files["overlays/development/kustomization.yaml"] = to_yaml([_development(made)])
+    files["overlays/production/kustomization.yaml"] = to_yaml([_production(made)])
     return files
 
 
-def _text(body: dict[str, object]) -> str:
-    return yaml.safe_dump(body, sort_keys=False, width=120)
+def _development(made: list[Manifest]) -> Manifest:
+    """A small cluster: one of each, at most one GPU a pool, and no Prometheus operator."""
+    one = {"/spec/minReplicaCount": 0, "/spec/maxReplicaCount": 1, "/spec/fallback/replicas": 1}
+    patches = [
+        _patch({"kind": "Deployment", "labelSelector": f"{_COMPONENT} in (admission, gate)"}, {"/spec/replicas": 1}),
+        _patch({"kind": "ScaledObject"}, one),
+    ]
+    apis = {document["kind"]: document["apiVersion"] for document in made}
+    for kind in _MONITORING:
+        removed = {"$patch": "delete", "apiVersion": apis[kind], "kind": kind, "metadata": {"name": "any"}}
+        patches.append({"target": {"kind": kind}, "patch": to_yaml([removed])})
+    return {**_KIND, "resources": _BASE, "patches": patches}
+
+
+def _production(made: list[Manifest]) -> Manifest:
+    """The base, and what takes requests stands in several zones, where there are several."""
+    there = {document["metadata"]["labels"].get(_COMPONENT) for document in made}
+    patches = [
+        _patch(
+            {"kind": "Deployment", "labelSelector": f"{_COMPONENT}={component}"},
+            {"/spec/template/spec/topologySpreadConstraints": [_over_zones(component)]},
+            "add",
+        )
+        for component in _SPREAD
+        if component in there
+    ]
+    return {**_KIND, "resources": _BASE, "patches": patches}
+
+
+def _over_zones(component: str) -> dict[str, Any]:
+    return {
+        "maxSkew": 1,
+        "topologyKey": "topology.kubernetes.io/zone",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": selector(component)},
+    }
+
+
+def _patch(target: dict[str, str], values: Mapping[str, Any], operation: str = "replace") -> dict[str, Any]:
+    """A path that is not there is an error of kustomize, and no silence."""
+    steps = [{"op": operation, "path": path, "value": value} for path, value in values.items()]
+    return {"target": target, "patch": to_yaml(steps, apart=False)}

@@ -57,6 +57,7 @@ class _Plain(yaml.SafeDumper):
         return True
 
 
-def to_yaml(documents: list[Manifest]) -> str:
-    """The same text for the same documents, in the order in which they were made."""
-    return yaml.dump_all(documents, Dumper=_Plain, sort_keys=False, explicit_start=True, allow_unicode=True, width=120)
+def to_yaml(documents: list[Manifest], *, apart: bool = True) -> str:
+    """The same text for the same documents, in the order in which they were made; not `apart`: one list of them."""
+    bodies: list[Any] = documents if apart else [documents]
+    return yaml.dump_all(bodies, Dumper=_Plain, sort_keys=False, explicit_start=apart, allow_unicode=True, width=120)

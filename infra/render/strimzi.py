@@ -16,7 +16,7 @@ _OPERATIONS: dict[Operation, str] = {
     "describe": "Describe",
     "describe-configs": "DescribeConfigs",
 }
-_TYPES = {"topic": "topic", "group": "group", "transactional-id": "transactionalId"}
+_TYPES = {"topic": "topic", "group": "group", "transactional-id": "transactionalId", "cluster": "cluster"}
 
 
 def topics(declared: Declared) -> Iterator[Manifest]:
@@ -58,10 +58,10 @@ def users(declared: Declared) -> Iterator[Manifest]:
 
 
 def _rule(acl: Acl) -> dict[str, object]:
-    pattern = "prefix" if acl.prefixed else "literal"
+    named = {"name": acl.name, "patternType": "prefix" if acl.prefixed else "literal"} if acl.name else {}
     return {
         "type": "allow",
-        "resource": {"type": _TYPES[acl.resource], "name": acl.name, "patternType": pattern},
+        "resource": {"type": _TYPES[acl.resource], **named},
         "operations": [_OPERATIONS[each] for each in acl.operations],
         "host": "*",
     }

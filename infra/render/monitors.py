@@ -1,0 +1,63 @@
+"""What the Prometheus operator and Grafana's sidecar pick up: monitors of pods, alert rules, dashboards."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from infra.render.container import HEALTH
+from infra.render.declared import Declared
+from infra.render.manifest import Manifest, labels_of, manifest, object_name, selector
+
+_API = "monitoring.coreos.com/v1"
+
+
+def pod_monitor(declared: Declared, name: str, component: str, pool: str | None) -> Manifest:
+    """Scraped by pod, not by Service: a GPU consumer has none, and each tells of its own card.
+
+    What a GPU consumer tells gets the label `pool` here, by which rules and dashboards ask.
+    """
+    monitoring = declared.cluster.monitoring
+    endpoint: dict[str, Any] = {
+        "port": HEALTH,
+        "path": "/metrics",
+        "interval": f"{monitoring.scrape_seconds}s",
+        "honorLabels": True,  # admission's own `pool` is the one that it speaks of
+    }
+    if pool is not None:
+        endpoint["relabelings"] = [{"targetLabel": "pool", "replacement": pool}]
+    return manifest(
+        _API,
+        "PodMonitor",
+        name,
+        declared.cluster.namespace,
+        labels_of(component, pool) | monitoring.labels,
+        spec={
+            "selector": {"matchLabels": selector(component, pool)},
+            "podMetricsEndpoints": [endpoint],
+        },
+    )
+
+
+def alert_rules(declared: Declared, groups: list[dict[str, Any]]) -> Manifest:
+    return manifest(
+        _API,
+        "PrometheusRule",
+        "kiln-alerts",
+        declared.cluster.namespace,
+        labels_of("alerts") | declared.cluster.monitoring.labels,
+        spec={"groups": groups},
+    )
+
+
+def dashboard_maps(declared: Declared, dashboards: Mapping[str, dict[str, Any]]) -> Iterator[Manifest]:
+    labels = labels_of("dashboards") | declared.cluster.monitoring.dashboard_labels
+    for name, dashboard in sorted(dashboards.items()):
+        text = json.dumps(dashboard, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+        yield manifest(
+            "v1",
+            "ConfigMap",
+            object_name(f"kiln-dashboard-{name}"),
+            declared.cluster.namespace,
+            labels,
+            data={f"{name}.json": text},
+        )

@@ -1,0 +1,97 @@
+"""What may be evicted at once, and who may speak to whom."""
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from infra.render.container import HEALTH
+from infra.render.declared import Declared
+from infra.render.manifest import Manifest, labels_of, manifest, selector
+from schemas.errors import CatalogueError
+
+_DNS = (53,)
+_API_SERVER = (443, 6443)
+_NAMESPACE = "kubernetes.io/metadata.name"
+_TRACES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+
+
+def disruption_budget(declared: Declared, name: str, component: str, pool: str | None) -> Manifest:
+    """A drained node takes one pod at a time, which has its whole grace. One that only loads holds no drain up."""
+    return manifest(
+        "policy/v1",
+        "PodDisruptionBudget",
+        name,
+        declared.cluster.namespace,
+        labels_of(component, pool),
+        spec={
+            "selector": {"matchLabels": selector(component, pool)},
+            "maxUnavailable": 1,
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        },
+    )
+
+
+def network_policy(
+    declared: Declared,
+    name: str,
+    component: str,
+    pool: str | None,
+    *,
+    stores: bool = False,
+    asks_kubernetes: bool = False,
+    asked_by: tuple[str, str] | None = None,
+) -> Manifest:
+    """In: Prometheus alone, to the health page; and `asked_by`, a namespace and the port it may ask. Out: names,
+    Kafka, traces where they are sent, and what the arguments say. Probes come from the node, which no policy keeps out.
+    """
+    cluster = declared.cluster
+    kafka = [{"namespaceSelector": {"matchLabels": {_NAMESPACE: cluster.kafka.namespace}}}]
+    out = [_to(_DNS, ("UDP", "TCP")), _to(_ports(cluster.kafka.bootstrap_servers))]
+    if cluster.kafka.namespace:
+        out[1]["to"] = kafka
+    if stores and cluster.store.url.startswith("s3:"):
+        out.append(_to((_port(cluster.store.endpoint_url or "https://s3"),)))
+    if asks_kubernetes:
+        out.append(_to(_API_SERVER))
+    out += [_to((_port(cluster.environment[each]),)) for each in _TRACES if each in cluster.environment]
+    incoming = [_from(cluster.monitoring.namespace, HEALTH)]
+    if asked_by is not None:
+        incoming.append(_from(*asked_by))
+    return manifest(
+        "networking.k8s.io/v1",
+        "NetworkPolicy",
+        name,
+        cluster.namespace,
+        labels_of(component, pool),
+        spec={
+            "podSelector": {"matchLabels": selector(component, pool)},
+            "policyTypes": ["Ingress", "Egress"],
+            "ingress": incoming,
+            "egress": out,
+        },
+    )
+
+
+def _from(namespace: str, port: str) -> dict[str, Any]:
+    return {
+        "from": [{"namespaceSelector": {"matchLabels": {_NAMESPACE: namespace}}}],
+        "ports": [{"port": port, "protocol": "TCP"}],
+    }
+
+
+def _to(ports: tuple[int, ...], protocols: tuple[str, ...] = ("TCP",)) -> dict[str, Any]:
+    """To any address: a store, a broker outside and the API server have none that is known here."""
+    return {"ports": [{"port": port, "protocol": protocol} for port in ports for protocol in protocols]}
+
+
+def _ports(bootstrap: str) -> tuple[int, ...]:
+    return tuple(sorted({int(address.rpartition(":")[2]) for address in bootstrap.split(",")}))
+
+
+def _port(url: str) -> int:
+    parts = urlsplit(url)
+    try:
+        return parts.port or {"http": 80, "https": 443}[parts.scheme]
+    except (ValueError, KeyError) as error:
+        raise CatalogueError(
+            f"{url!r} names no port that a network policy could open; write http(s)://HOST:PORT"
+        ) from error

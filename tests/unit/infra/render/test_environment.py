@@ -1,0 +1,70 @@
+from typing import Any
+
+import pytest
+
+from infra.render.declared import Declared
+from infra.render.documents import documents
+from infra.render.environment import OWNED, shared
+from schemas.errors import CatalogueError
+from schemas.topics import TopicSettings
+from tests.unit.infra.render.conftest import Declare
+
+
+def test_every_process_has_the_topics_that_were_rendered(example: Declared, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in shared(example).items():
+        if name.startswith("KILN_TOPICS_"):
+            monkeypatch.setenv(name, value)
+    assert TopicSettings() == example.catalogue.settings
+    assert sum(name.startswith("KILN_TOPICS_") for name in shared(example)) == len(TopicSettings.model_fields)
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        (
+            "KILN_GPU_WORKER",
+            r"environment\.KILN_GPU_WORKER: no service reads it; did you mean KILN_GPU_WORKERS",
+        ),
+        ("HTTP_PROXY_X", "no service reads it; the README has a table"),
+        ("KILN_GPU_POOL", "it follows from the rest of pools.yaml"),
+        ("KAFKA_BOOTSTRAP_SERVERS", "it follows from the rest of pools.yaml"),
+        ("KAFKA_SASL_PLAIN_PASSWORD", "a secret is not written here"),
+        ("AWS_SECRET_ACCESS_KEY", "a secret is not written here"),
+    ],
+)
+def test_a_setting_that_would_be_passed_over_is_refused(declare: Declare, name: str, sentence: str) -> None:
+    def change(body: dict[str, Any]) -> None:
+        body["cluster"]["environment"] = {name: "1"}
+
+    with pytest.raises(CatalogueError, match=sentence):
+        shared(declare(change))
+
+
+def test_a_setting_of_a_service_reaches_all_pods(declare: Declare) -> None:
+    def change(body: dict[str, Any]) -> None:
+        body["cluster"]["environment"] = {"KILN_GPU_WORKERS": "2", "OTEL_SERVICE_NAME": "kiln"}
+
+    assert shared(declare(change)).items() >= {"KILN_GPU_WORKERS": "2", "OTEL_SERVICE_NAME": "kiln"}.items()
+
+
+def test_what_a_container_sets_cannot_be_set_for_all(declare: Declare) -> None:
+    """A container's own value overrules the shared one without a word."""
+
+    def change(body: dict[str, Any]) -> None:
+        body["cluster"]["admission"] |= {
+            "signing_keys": {"a/b": {"secret": "a", "key": "b"}},
+            "terms": "terms",
+        }
+        body["cluster"]["environment"] = {"KILN_ADMISSION_PROMPT_TOKENS": "refuse"}
+
+    declared = declare(change)
+    own = {
+        each["name"]
+        for found in documents(declared).values()
+        for document in found
+        if document["kind"] == "Deployment"
+        for each in document["spec"]["template"]["spec"]["containers"][0]["env"]
+        if "valueFrom" not in each
+    }
+    assert own <= OWNED
+    assert own.isdisjoint(shared(declared))
