@@ -48,12 +48,26 @@ METRICS: tuple[Metric, ...] = (
         ("stage",),
         _SECONDS,
     ),
-    Metric("kiln_gpu_settled_total", "counter", "jobs", "Jobs whose result was published, by status.", ("status",)),
+    Metric(
+        "kiln_gpu_settled_total",
+        "counter",
+        "jobs",
+        "Jobs whose result was published, by status.",
+        ("status",),
+        starts=(("succeeded",), ("failed",), ("cancelled",), ("expired",)),
+    ),
     Metric("kiln_gpu_repeats_total", "counter", "records", "Work records of a job that another record settled: free."),
     Metric(
         "kiln_gpu_stored_fenced_total", "counter", "jobs", "Successes stored by this consumer after it lost the index."
     ),
-    Metric("kiln_gpu_dead_letters_total", "counter", "records", "Work records dead-lettered, by reason.", ("reason",)),
+    Metric(
+        "kiln_gpu_dead_letters_total",
+        "counter",
+        "records",
+        "Work records dead-lettered, by reason.",
+        ("reason",),
+        starts=(("malformed",),),
+    ),
     Metric("kiln_gpu_holes_total", "counter", "offsets", "Offsets of work where no record will ever be."),
     Metric("kiln_gpu_engine_restarts_total", "counter", "restarts", "Times the engine was started again."),
     Metric("kiln_gpu_model_loads_total", "counter", "loads", "Models loaded since the engine was warm."),

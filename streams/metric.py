@@ -14,7 +14,11 @@ from prometheus_client.metrics_core import Metric as Family
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One metric as it is exposed; `meaning` is its help text."""
+    """One metric as it is exposed; `meaning` is its help text.
+
+    `starts` are the values of its labels that are exposed from the beginning, at 0: a series that appears at 1 has not
+    risen, as Prometheus sees it, and a first dead letter would be told to nobody.
+    """
 
     name: str
     kind: Literal["counter", "gauge", "histogram"]
@@ -22,6 +26,7 @@ class Metric:
     meaning: str
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
+    starts: tuple[tuple[str, ...], ...] = ()
 
 
 # Of every service, named as Prometheus's own clients do; only Linux tells them.
@@ -56,6 +61,9 @@ class Collectors:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         self._collectors = {metric.name.removeprefix(prefix): self._make(metric) for metric in metrics}
+        for metric in metrics:
+            for values in metric.starts:
+                self._collectors[metric.name.removeprefix(prefix)].labels(*values)
 
     def _make(self, metric: Metric) -> Any:
         arguments = (metric.name, f"{metric.meaning} Unit: {metric.unit}.", metric.labels)

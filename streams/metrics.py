@@ -1,5 +1,8 @@
 """Every metric of admission: one typed list."""
 
+from typing import get_args
+
+from schemas.decision import DeadLetterReason
 from streams.metric import Collectors, Metric
 
 # From one record (a cycle of 6 ms, measured) to a broker that answers after its own time-outs.
@@ -15,6 +18,7 @@ METRICS: tuple[Metric, ...] = (
         "decisions",
         "Requests decided, by verdict and rejection code (empty where accepted).",
         ("verdict", "code"),
+        starts=(("accepted", ""),),
     ),
     Metric(
         "kiln_admission_degraded_total",
@@ -46,7 +50,12 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric("kiln_admission_repeats_total", "counter", "records", "Repeats of a decided request: silent and free."),
     Metric(
-        "kiln_admission_dead_letters_total", "counter", "records", "Records dead-lettered, by reason.", ("reason",)
+        "kiln_admission_dead_letters_total",
+        "counter",
+        "records",
+        "Records dead-lettered, by reason.",
+        ("reason",),
+        starts=tuple((reason,) for reason in get_args(DeadLetterReason)),
     ),
     Metric("kiln_admission_sent_home_total", "counter", "records", "Requests sent to their home partition."),
     Metric(
@@ -149,6 +158,14 @@ METRICS: tuple[Metric, ...] = (
         "seconds",
         "How long the last stable offset of a partition owned has stood with records behind it.",
         ("topic",),
+    ),
+    Metric(
+        "kiln_admission_offset_renewals_total",
+        "counter",
+        "groups",
+        "Pools' groups whose offsets were to be renewed, by what came of it: renewed, in use, nothing committed, "
+        "failed.",
+        ("group", "outcome"),
     ),
     Metric("kiln_admission_view_age_seconds", "gauge", "seconds", "Since a view was last seen current.", ("view",)),
 )  # fmt: skip

@@ -12,10 +12,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AsyncExitStack
+from itertools import product
+from typing import get_args
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.errors import IllegalStateError, KafkaError
 
+from schemas.decision import DeadLetterReason
 from schemas.topics import Catalogue
 from streams.gate.metrics import GateMetrics
 from streams.gate.passing import in_turns, written
@@ -41,6 +44,8 @@ class GateService:
         self.metrics = GateMetrics()
         self._kafka = kafka
         self._catalogue = catalogue
+        for tenant, reason in product(catalogue.own_topics, get_args(DeadLetterReason)):
+            self.metrics.count("dead_letters_total", 0, tenant=tenant, reason=reason)  # so that the first is a rise
         self._tenants = {catalogue.tenant_requests(tenant): tenant for tenant in catalogue.own_topics}
         self._producer = PatientProducer(
             kafka,

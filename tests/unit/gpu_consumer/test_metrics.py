@@ -28,3 +28,10 @@ def test_what_is_counted_is_exposed() -> None:
     assert 'index="3"' not in generate_latest(metrics.registry).decode()
     with pytest.raises(KeyError):
         metrics.count("unlisted_total")
+
+
+def test_the_first_dead_letter_is_a_rise_and_so_is_the_first_failure() -> None:
+    """A series that appears at 1 has not risen, as Prometheus sees it."""
+    text = generate_latest(GpuMetrics().registry).decode()
+    assert 'kiln_gpu_dead_letters_total{reason="malformed"} 0.0' in text
+    assert 'kiln_gpu_settled_total{status="failed"} 0.0' in text
