@@ -41,6 +41,7 @@ def pool_rules(name: str, pool: Pool, catalogue: Catalogue, settings: AlertSetti
         expr=f'max by (pool) (kiln_gpu_oldest_job_seconds{{{_of(name)},state="waiting",lane!="bulk"}}) '
         f"> {number(scaling.wait_seconds)}",
         for_seconds=math.ceil(pool.load_seconds) + 60,
+        labels=labels,
         summary="Work waits longer than its pool's objective",
         description="The oldest job that waits for pool {{ $labels.pool }} has waited for "
         f"{{{{ $value | humanizeDuration }}}}; the objective is {number(scaling.wait_seconds)} s. The pool may have "
@@ -52,6 +53,7 @@ def pool_rules(name: str, pool: Pool, catalogue: Catalogue, settings: AlertSetti
         expr=f"pool:kiln_waiting_gpu_seconds:sum{{{_of(name)}}} > 0 "
         f"and on(pool) max by (pool) (kiln_admission_pool_consumers{{{_of(name)}}}) == 0",
         for_seconds=math.ceil(pool.load_seconds) + scaling.polling_seconds + _SIGHT_SECONDS,
+        labels=labels,
         summary="Work waits for a pool that has no consumers",
         description=f"{{{{ $value | humanize }}}} GPU-seconds wait for pool {{{{ $labels.pool }}}}, and nobody is in "
         f"the group {catalogue.gpu_group(name)}, longer than a replica takes to start.",
@@ -65,6 +67,7 @@ def pool_rules(name: str, pool: Pool, catalogue: Catalogue, settings: AlertSetti
             expr=f"avg_over_time({spend}[1d]) * {HOURS_A_MONTH} > {number(pool.budget_usd_per_month)} "
             f"and avg_over_time({spend}[1h]) * {HOURS_A_MONTH} > {number(pool.budget_usd_per_month)}",
             for_seconds=900,
+            labels={"pool": name},
             summary="A pool costs more than its budget, if it goes on so",
             description="At the last day's pace pool {{ $labels.pool }} costs {{ $value | humanize }} USD a month; its "
             f"budget is {number(pool.budget_usd_per_month)} USD.",
@@ -80,7 +83,7 @@ def _late(name: str, pool: Pool, settings: AlertSettings) -> Iterator[Alert | Re
     for window in ("5m", "30m", "1h", "6h"):
         in_time = f'sum(rate(kiln_gpu_job_wait_seconds_bucket{{{lane},le="{bound}"}}[{window}]))'
         began = f"sum(rate(kiln_gpu_job_wait_seconds_count{{{lane}}}[{window}]))"
-        expired = f'sum(rate(kiln_gpu_settled_total{{{_of(name)},status="expired"}}[{window}]))'
+        expired = f'(sum(rate(kiln_gpu_settled_total{{{_of(name)},status="expired"}}[{window}])) or vector(0))'
         yield Recording(f"pool:kiln_late:ratio_rate{window}", f"1 - {in_time} / ({began} + {expired})", {"pool": name})
     allowed = 1 - pool.scaling.in_time_ratio
     for severity, factor, long, short in _BURNS:
@@ -92,6 +95,7 @@ def _late(name: str, pool: Pool, settings: AlertSettings) -> Iterator[Alert | Re
             f"and pool:kiln_late:ratio_rate{short}{{{_of(name)}}} > {most} "
             f"and on() sum(increase(kiln_gpu_job_wait_seconds_count{{{lane}}}[{long}])) >= {settings.burn_jobs_min}",
             for_seconds=60,
+            labels={"pool": name},
             summary="Too many jobs wait longer than their pool's objective",
             description=f"{{{{ $value | humanizePercentage }}}} of the jobs of pool {{{{ $labels.pool }}}} in {long} "
             f"waited longer than {bound} s or expired; {number(100 * allowed)} % may. At this pace a month's share is "
