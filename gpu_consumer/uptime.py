@@ -15,6 +15,7 @@ class Meter:
     def __init__(self, now: float) -> None:
         self._state: State = "loading"
         self._at = now
+        self._wall_ms = 0
         self._hours: dict[int, dict[State, float]] = {}
         self._news: set[int] = set()
 
@@ -27,7 +28,7 @@ class Meter:
     def advance(self, now: float, wall_ms: int) -> dict[State, float]:
         """Counts up to `now`, at which the wall says `wall_ms`. Returns the seconds since the last call."""
         left = seconds = max(0.0, now - self._at)
-        self._at = max(self._at, now)
+        self._at, self._wall_ms = max(self._at, now), wall_ms
         end = wall_ms / 1000
         while left > 0:
             hour = int(end // HOUR_SECONDS) - (end % HOUR_SECONDS == 0)
@@ -53,10 +54,12 @@ class Meter:
         by_state = self._hours[hour]
         # A wall clock that was set back may give an hour more than it has.
         seconds = {f"{state}_seconds": min(round(by_state.get(state, 0.0), 3), HOUR_SECONDS) for state in STATES}
+        begins = hour * HOUR_SECONDS
         return Uptime(
             pool=price.pool,
             consumer=consumer,
-            hour=datetime.fromtimestamp(hour * HOUR_SECONDS, tz=UTC),
+            hour=datetime.fromtimestamp(begins, tz=UTC),
+            at=datetime.fromtimestamp(min(self._wall_ms / 1000, begins + HOUR_SECONDS), tz=UTC),
             price_usd_per_hour=price.usd_per_hour,
             **seconds,
         )

@@ -4,6 +4,7 @@ It is written again within its hour, each time with more; the newest counts. Wha
 is lost: a minute at most, as the settings are.
 """
 
+from datetime import datetime, timedelta
 from typing import Annotated, Literal, get_args
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
@@ -30,6 +31,7 @@ class Uptime(BaseModel):
     busy_seconds: Seconds = 0.0
     loading_seconds: Seconds = 0.0
     idle_seconds: Seconds = 0.0
+    at: AwareDatetime = Field(description="Up to here it is counted, within the hour.")
     price_usd_per_hour: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
         default=0.0, description="Of its pool, as it was then."
     )
@@ -37,6 +39,11 @@ class Uptime(BaseModel):
     @property
     def key(self) -> bytes:
         return f"{self.pool}/{self.consumer}/{self.hour:%Y-%m-%dT%H}".encode()
+
+    @property
+    def since(self) -> datetime:
+        """From when on the hour is counted: its beginning, or the process's."""
+        return max(self.hour, self.at - timedelta(seconds=sum(map(self.seconds, STATES))))
 
     def seconds(self, state: State) -> float:
         found: float = getattr(self, f"{state}_seconds")

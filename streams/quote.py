@@ -8,10 +8,9 @@ from admission.accounts import Booking
 from admission.meters import Levels
 from admission.question import Answer
 from admission.world import World
+from schemas.cost import cost_usd
 from schemas.tenancy import Use, holder_of
 from schemas.tenants import KeyQuota, Span
-
-_SECONDS_AN_HOUR = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,7 @@ def silence(partitions: Iterable[int]) -> str:
 def quote_of(answer: Answer, world: World, silent: tuple[int, ...]) -> Quote:
     draft, decision, wait, result = answer.draft, answer.decided.decision, answer.wait, answer.decided.result
     config, seconds = getattr(draft, "config", None), getattr(draft, "gpu_seconds", None)
-    usd = None if seconds is None else round(seconds * draft.pool.price_usd_per_hour / _SECONDS_AN_HOUR, 6)
+    usd = None if seconds is None else float(cost_usd(seconds, draft.pool.price_usd_per_hour))
     return Quote(
         enters=answer.accepted,
         config=None if config is None else config.label,

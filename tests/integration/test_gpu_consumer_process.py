@@ -1,6 +1,7 @@
 """The GPU consumer as a process of its own: killed, signalled, asked for its health."""
 
 import asyncio
+import json
 import signal
 import sys
 from collections import Counter
@@ -13,7 +14,9 @@ from urllib.request import urlopen
 import pytest
 import yaml
 
+from schemas.cost import total_usd
 from schemas.topics import Catalogue
+from streams.commands.cost import cost
 from tests.integration.gpu_pool import PATIENCE_SECONDS, GpuPool, eventually, work_item
 from tests.kafka import POOL
 from tests.ports import free_port
@@ -88,7 +91,9 @@ async def test_kill_after_kill_loses_nothing_and_repeats_nothing(pool: GpuPool, 
 
 
 # case GPU-17
-async def test_it_says_how_it_is_and_leaves_at_a_signal(pool: GpuPool, environment: dict[str, str]) -> None:
+async def test_it_says_how_it_is_and_leaves_at_a_signal(
+    pool: GpuPool, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     port = free_port()
     await pool.produce([work_item(f"job{n}") for n in range(4)])
     async with consumer(environment, port) as process:
@@ -101,3 +106,19 @@ async def test_it_says_how_it_is_and_leaves_at_a_signal(pool: GpuPool, environme
         process.send_signal(signal.SIGTERM)
         async with asyncio.timeout(PATIENCE_SECONDS):
             assert await process.wait() == 0
+
+    # What it cost is told: each request by its result, and the consumer's time by its last words.
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    await asyncio.to_thread(cost, None, None, as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    found = await pool.results()
+    assert {each["tenant"]: each["requests"] for each in told["tenants"]} == Counter(each.tenant for each in found)
+    (of_pool,) = told["pools"]
+    assert of_pool["usd"] == float(total_usd(each.cost_usd for each in found))
+    assert of_pool["gpu_seconds"] == round(sum(each.gpu_seconds for each in found), 3)
+    assert (of_pool["pool"], of_pool["consumers"], of_pool["requests"]) == (POOL, 1, 4)
+    price = pool.catalogue.pools[POOL].price_usd_per_hour
+    held = of_pool["held_seconds"]
+    assert held["loading"] > 0
+    assert of_pool["total_usd"] == pytest.approx(sum(held.values()) * price / 3600, abs=1e-5)

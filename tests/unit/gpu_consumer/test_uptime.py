@@ -25,6 +25,8 @@ def test_seconds_go_to_the_hour_in_which_they_were() -> None:
     assert (first.hour, second.hour) == (datetime(1970, 1, 1, 9, tzinfo=UTC), datetime(1970, 1, 1, 10, tzinfo=UTC))
     assert [first.seconds(state) for state in STATES] == [20.0, 10.0, 0.0]
     assert [second.seconds(state) for state in STATES] == [40.0, 0.0, 0.0]
+    assert (first.since, first.at) == (datetime(1970, 1, 1, 9, 59, 30, tzinfo=UTC), second.hour)
+    assert (second.since, second.at) == (second.hour, datetime(1970, 1, 1, 10, 0, 40, tzinfo=UTC))
     assert first.key == b"a/me/1970-01-01T09"
     assert decode_uptime(encode(first)) == first
     assert meter.news(PRICE, "me") == []
@@ -63,5 +65,6 @@ def test_every_second_is_in_one_hour_and_one_state(turns: list[tuple[State, floa
 
 
 def test_what_is_no_record_of_hours_is_undecodable() -> None:
+    stood = b'"hour": "2026-01-01T00:00:00Z", "at": "2026-01-01T00:01:00Z"'
     with pytest.raises(Undecodable, match="busy_seconds"):
-        decode_uptime(b'{"pool": "a", "consumer": "c", "hour": "2026-01-01T00:00:00Z", "busy_seconds": 1e9}')
+        decode_uptime(b'{"pool": "a", "consumer": "c", ' + stood + b', "busy_seconds": 1e9}')
