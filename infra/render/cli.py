@@ -1,5 +1,6 @@
 """`kiln infra`: what is declared, as Kubernetes takes it."""
 
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,9 @@ from infra.observe.settings import AlertSettings
 from infra.render.declared import read_declared
 from infra.render.documents import documents
 from infra.render.folder import write_folder
+from infra.render.helm import CHART, helm
 from infra.render.kustomize import kustomize
+from infra.render.monitors import plain
 from schemas.deployment import DeploymentSettings
 from schemas.errors import CatalogueError, CommandError
 from schemas.settings import read_settings
@@ -33,10 +36,13 @@ def render(
     """Write Kustomize base and overlays, a Helm chart, alert rules and dashboards. No cluster is asked."""
     settings = read_settings(DeploymentSettings, **({} if pools is None else {"pools": pools}))
     try:
-        found = documents(read_declared(settings), read_settings(AlertSettings))
+        declared = read_declared(settings)
+        found = documents(declared, read_settings(AlertSettings))
     except CatalogueError as error:
         raise CommandError(str(error)) from error
     files = {f"kustomize/{path}": text for path, text in kustomize(found).items()}
+    files |= {f"helm/{CHART}/{path}": text for path, text in helm(declared, found, version("promptkiln")).items()}
+    files |= plain(found)
     write_folder(out, files)
     objects = sum(map(len, found.values()))
     _out.print(f"{objects} objects in {out}; try kubectl kustomize {out}/kustomize/base", soft_wrap=True)

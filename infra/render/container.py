@@ -112,6 +112,7 @@ def pod(declared: Declared, component: str, pool: str | None, *, reads: Sequence
                 "runAsUser": USER,
                 "runAsGroup": USER,
                 "fsGroup": USER,
+                "fsGroupChangePolicy": "OnRootMismatch",  # and not every file of a volume of models, at each start
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
             **({"imagePullSecrets": [{"name": secret}]} if secret else {}),

@@ -6,7 +6,7 @@ from typing import Any
 
 from infra.render.container import HEALTH
 from infra.render.declared import Declared
-from infra.render.manifest import Manifest, labels_of, manifest, object_name, selector
+from infra.render.manifest import Manifest, labels_of, manifest, object_name, selector, to_yaml
 
 _API = "monitoring.coreos.com/v1"
 
@@ -61,3 +61,14 @@ def dashboard_maps(declared: Declared, dashboards: Mapping[str, dict[str, Any]])
             labels,
             data={f"{name}.json": text},
         )
+
+
+def plain(found: Mapping[str, list[Manifest]]) -> dict[str, str]:
+    """Rules and dashboards as files, for a Prometheus and a Grafana without operator and sidecar."""
+    files: dict[str, str] = {}
+    for document in (each for documents in found.values() for each in documents):
+        if document["kind"] == "PrometheusRule":
+            files["prometheus/alerts.yaml"] = to_yaml([document["spec"]])
+        elif document["metadata"]["labels"].get("app.kubernetes.io/component") == "dashboards":
+            files |= {f"grafana/{name}": text for name, text in document["data"].items()}
+    return files

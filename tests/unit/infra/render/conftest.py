@@ -31,6 +31,6 @@ def declare(tmp_path: Path) -> Declare:
     return declared
 
 
-@pytest.fixture
-def example(declare: Declare) -> Declared:
-    return declare()
+@pytest.fixture(scope="session")
+def example() -> Declared:
+    return read_declared(DeploymentSettings(pools=EXAMPLE))

@@ -1,0 +1,95 @@
+"""Helm is not needed here: its templates use an index, a quote, an int and the release's namespace, which are played.
+
+So this shows that the chart's defaults are the Kustomize base and that nothing else is left in the templates, and not
+that Helm reads them.
+"""
+
+import json
+import re
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft7Validator, ValidationError
+
+from infra.render.declared import Declared
+from infra.render.documents import documents
+from infra.render.helm import STAMP_ANNOTATION, helm, values
+from infra.render.manifest import Manifest
+from tests.unit.infra.render.conftest import Declare
+from tests.unit.infra.render.test_services import OWN_TOPIC
+
+_INDEX = re.compile(r'\{\{ index \.Values ((?:"[^"]*" )+)\| (quote|int) \}\}')
+_STAMP = "{{ list .Values.cluster.kafka .Values.cluster.store | toJson | sha256sum | trunc 16 }}"
+
+
+def _play(template: str, given: dict[str, Any], namespace: str) -> list[Manifest]:
+    def value(found: re.Match[str]) -> str:
+        node: Any = given
+        for part in found[1].split():
+            node = node[json.loads(part)]
+        return json.dumps(node) if found[2] == "quote" else str(int(node))
+
+    text = _INDEX.sub(value, template).replace("{{ .Release.Namespace }}", namespace).replace(_STAMP, "stamp")
+    assert "{{" not in text.replace('{{ "{{" }}', ""), "the templates say more than this test plays"
+    return list(yaml.safe_load_all(text.replace('{{ "{{" }}', "{{")))
+
+
+def _chart(declared: Declared, given: dict[str, Any], namespace: str) -> list[Manifest]:
+    files = helm(declared, documents(declared), "0.1.0")
+    return [
+        each for name, text in files.items() if name.startswith("templates/") for each in _play(text, given, namespace)
+    ]
+
+
+def test_with_its_own_values_the_chart_is_the_base(declare: Declare) -> None:
+    declared = declare(tenants=OWN_TOPIC)
+    made = _chart(declared, yaml.safe_load(helm(declared, documents(declared), "0")["values.yaml"]), "promptkiln")
+    for each in made:
+        if each["kind"] == "Deployment":
+            assert each["spec"]["template"]["metadata"]["annotations"].pop(STAMP_ANNOTATION) == "stamp"
+    base = [each for found in documents(declared).values() for each in found if each["kind"] != "Namespace"]
+    assert made == base
+
+
+def test_values_reach_every_object_that_has_them(example: Declared) -> None:
+    given = values(example)
+    given["cluster"]["images"] = {"services": "a:1", "gpu_consumer": "b:1"}
+    given["cluster"]["kafka"]["bootstrap_servers"] = "elsewhere:9093"
+    given["pools"]["default"]["replicas_max"] = 3
+    made = _chart(example, given, "other")
+    text = yaml.safe_dump_all(each for each in made if each["metadata"]["name"] != "kiln-declared")
+    assert "registry.example" not in text
+    assert "kiln-kafka-bootstrap" not in text
+    assert "kiln-scaler.other.svc:8085" in text
+    most = {
+        each["metadata"]["name"]: each["spec"]["maxReplicaCount"] for each in made if each["kind"] == "ScaledObject"
+    }
+    assert most == {"kiln-gpu-default": 3, "kiln-gpu-slices": 14}
+    assert {each["metadata"]["namespace"] for each in made} == {"other", "kafka"}
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("pools", "default", "replica_max"), 3),
+        (("pools", "default", "replicas_max"), 17),  # KEDA's cap: half of the partitions
+        (("pools", "defualt"), {}),
+        (("cluster", "admission", "replicas"), 5),
+        (("cluster", "images", "services"), "promptkiln"),
+        (("cluster", "kafka", "bootstrap_servers"), "elsewhere:9092"),  # a port that the network policies close
+        (("cluster", "store", "url"), "file:///store"),
+    ],
+)
+def test_a_value_that_would_be_passed_over_or_break_the_rest_is_refused(
+    example: Declared, path: tuple[str, ...], value: Any
+) -> None:
+    schema = Draft7Validator(json.loads(helm(example, documents(example), "0")["values.schema.json"]))
+    given: dict[str, Any] = values(example)
+    schema.validate(given)
+    node = given
+    for part in path[:-1]:
+        node = node[part]
+    node[path[-1]] = value
+    with pytest.raises(ValidationError):
+        schema.validate(given)
