@@ -29,6 +29,15 @@ def admission_rules(settings: AlertSettings) -> Iterator[Alert | Recording]:
         "{{ $value }}). Requests wait, and every alert that reads admission is silent.",
     )
     yield Alert(
+        name="KilnRequestsStand",
+        severity="critical",
+        expr="kiln_admission_lag > 0 and changes(kiln_admission_next_offset[5m]) == 0",
+        for_seconds=300,
+        summary="Requests are not decided",
+        description="{{ $value }} requests of requests[{{ $labels.partition }}] wait at {{ $labels.instance }}, and "
+        "none was decided for ten minutes.",
+    )
+    yield Alert(
         name="KilnRejectionSpike",
         severity="warning",
         expr=f"kiln:rejected:ratio10m > {number(settings.rejected_ratio_max)} "

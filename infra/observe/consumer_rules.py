@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from infra.observe.panel import DAYS_A_MONTH
 from infra.observe.rule import Alert, Recording, number
 from infra.observe.settings import AlertSettings
 
@@ -34,6 +35,16 @@ def consumer_rules(settings: AlertSettings) -> Iterator[Alert | Recording]:
         summary="A process has work and does nothing",
         description="{{ $labels.instance }} has work, waits for nothing that it could name, and has not moved for "
         "{{ $value | humanizeDuration }}.",
+    )
+    yield Alert(
+        name="KilnLeasesNotOpen",
+        severity="warning",
+        expr='sum by (pool, instance) (kiln_admission_partitions{state="opening"} or kiln_gpu_indexes{state="opening"})'
+        " > 0",
+        for_seconds=60,
+        summary="A process has partitions and cannot open their leases",
+        description="{{ $labels.instance }} has {{ $value }} partitions that it could not open for a minute; their "
+        "work stands.",
     )
     yield Alert(
         name="KilnVramHigh",
@@ -110,4 +121,14 @@ def consumer_rules(settings: AlertSettings) -> Iterator[Alert | Recording]:
         summary="A process works by what it heard long ago",
         description="{{ $labels.instance }} has heard nothing of {{ $labels.view }} for "
         "{{ $value | humanizeDuration }}: what was said since is not known there.",
+    )
+    yield Alert(
+        name="KilnTenantAboveBudget",
+        severity="warning",
+        expr=f"sum by (tenant) (increase(kiln_gpu_cost_usd_total[1d])) * {number(DAYS_A_MONTH)} "
+        "> on(tenant) max by (tenant) (kiln_gpu_tenant_budget_usd_per_month)",
+        for_seconds=900,
+        summary="A tenant's pictures cost more than its budget, if it goes on so",
+        description="At the last day's pace the pictures of {{ $labels.tenant }} cost {{ $value | humanize }} USD a "
+        "month, more than its budget in tenants.yaml.",
     )

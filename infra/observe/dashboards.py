@@ -3,11 +3,11 @@
 import json
 from typing import Any
 
-from infra.observe.boards.operator import OPERATOR
+from infra.observe.boards import engine, operator, tenant
 from infra.observe.panel import Board, Panel, Variable
 from schemas.errors import CommandError
 
-BOARDS: tuple[Board, ...] = (OPERATOR,)
+BOARDS: tuple[Board, ...] = (operator.BOARD, tenant.BOARD, engine.BOARD)
 
 _WIDTH, _HEIGHT = 12, 8  # of Grafana's 24 columns: two panels a row
 _SOURCE = "datasource"

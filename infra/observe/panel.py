@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 RATE = "$__rate_interval"  # Grafana's: four scrapes at least
+DAYS_A_MONTH = 30.4
+HOURS_A_MONTH = 730
 
 
 @dataclass(frozen=True, slots=True)

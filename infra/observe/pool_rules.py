@@ -7,12 +7,12 @@ import math
 from collections.abc import Iterator
 
 from gpu_consumer.metrics import METRICS
+from infra.observe.panel import HOURS_A_MONTH
 from infra.observe.rule import Alert, Recording, Severity, number
 from infra.observe.settings import AlertSettings
 from schemas.pools import Pool
 from schemas.topics import Catalogue
 
-HOURS_A_MONTH = 730
 _SIGHT_SECONDS = 120  # until admission has looked at the groups again, and Prometheus at admission
 
 _ALL = 0.9  # where a pool allows so much lateness that no burn can be so quick

@@ -4,7 +4,7 @@ from infra.observe.panel import POOL, RATE, Board, Panel, Query
 
 _POOL = 'pool=~"$pool"'
 
-OPERATOR = Board(
+BOARD = Board(
     name="operator",
     title="promptkiln: operator",
     description="Does work wait, why, and what does it cost.",

@@ -22,6 +22,33 @@ ADMISSION = (
     Case("KilnAdmissionAbsent", "one process is there", {'kiln_admission_partitions{state="open"}': "4x10"}, 9),
     Case("KilnAdmissionAbsent", "it was gone for a minute", {'kiln_admission_partitions{state="open"}': "4 _ 4x10"}, 2),
     Case(
+        "KilnRequestsStand",
+        "a topic is missing, and admission waits for it by name",
+        {
+            f'kiln_admission_lag{{partition="2",{_A}}}': "5x20",
+            f'kiln_admission_next_offset{{partition="2",{_A}}}': "100x20",
+            f"kiln_admission_stalled_seconds{{{_A}}}": "0x20",
+        },
+        12,
+        [
+            Firing(
+                "5 requests of requests[2] wait at a:1, and none was decided for ten minutes.",
+                {"partition": "2", "instance": "a:1"},
+            )
+        ],
+    ),
+    Case(
+        "KilnRequestsStand",
+        "a backlog that is worked on, and a partition without requests",
+        {
+            f'kiln_admission_lag{{partition="2",{_A}}}': "500x20",
+            f'kiln_admission_next_offset{{partition="2",{_A}}}': "0x4 50x4 100x4 150x8",
+            f'kiln_admission_lag{{partition="3",{_A}}}': "0x20",
+            f'kiln_admission_next_offset{{partition="3",{_A}}}': "7x20",
+        },
+        12,
+    ),
+    Case(
         "KilnRejectionSpike",
         "half of the requests are refused, most for their quota",
         {
@@ -152,6 +179,22 @@ PROCESSES = (
         ],
     ),
     Case("KilnNoProgress", "it stood and moved", {f"kiln_gpu_stalled_seconds{{{_HOPPER}}}": "0 40 5 30 0"}, 3),
+    Case(
+        "KilnLeasesNotOpen",
+        "two indexes do not open",
+        {
+            f'kiln_gpu_indexes{{state="opening",{_HOPPER}}}': "0 2x9",
+            f'kiln_admission_partitions{{state="opening",{_A}}}': "0x9",
+        },
+        3,
+        [
+            Firing(
+                "a:1 has 2 partitions that it could not open for a minute; their work stands.",
+                {"pool": "hopper", "instance": "a:1"},
+            )
+        ],
+    ),
+    Case("KilnLeasesNotOpen", "a rebalance", {f'kiln_gpu_indexes{{state="opening",{_HOPPER}}}': "0 2 0 0 1 0"}, 4),
     Case(
         "KilnVramHigh",
         "the card is nearly full, and the engine does not see who fills it",
@@ -336,5 +379,31 @@ PROCESSES = (
         "the broker was started again",
         {f'kiln_gpu_view_age_seconds{{view="control",{_HOPPER}}}': "1 31 1 1 70 1 1"},
         4,
+    ),
+    Case(
+        "KilnTenantAboveBudget",
+        "a dollar a minute",
+        {
+            f'kiln_gpu_cost_usd_total{{tenant="atelier",{_HOPPER}}}': "0+1x100",
+            f'kiln_gpu_tenant_budget_usd_per_month{{tenant="atelier",{_HOPPER}}}': "2000x100",
+        },
+        90,
+        [
+            Firing(
+                "At the last day's pace the pictures of atelier cost 2.736k USD a month, more than its budget in "
+                "tenants.yaml.",
+                {"tenant": "atelier"},
+            )
+        ],
+    ),
+    Case(
+        "KilnTenantAboveBudget",
+        "one within its budget, and one without",
+        {
+            f'kiln_gpu_cost_usd_total{{tenant="atelier",{_HOPPER}}}': "0+1x100",
+            f'kiln_gpu_cost_usd_total{{tenant="bazaar",{_HOPPER}}}': "0+9x100",
+            f'kiln_gpu_tenant_budget_usd_per_month{{tenant="atelier",{_HOPPER}}}': "9000x100",
+        },
+        90,
     ),
 )

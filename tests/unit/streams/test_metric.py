@@ -16,7 +16,7 @@ def test_every_sample_of_a_process_has_what_the_process_has_in_common() -> None:
     collectors.count("jobs_total", status="succeeded")
     collectors.observe("wait_seconds", 3)
     collectors.set("room", 4, pool="other")
-    text = generate_latest(Labelled(collectors.registry, {"pool": "a"})).decode()  # type: ignore[arg-type]
+    text = generate_latest(Labelled(collectors.registry, {"pool": "a"})).decode()
     assert 'kiln_x_jobs_total{pool="a",status="succeeded"} 1.0' in text
     assert 'kiln_x_wait_seconds_bucket{le="5.0",pool="a"} 1.0' in text
     assert 'process_start_time_seconds{pool="a"}' in text
