@@ -13,6 +13,8 @@ from aiokafka.cluster import ClusterMetadata
 from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
 
+from streams.kafka.groups import INDEX_PROTOCOL
+
 _VERSION = 0
 _GENERATION_MAX = 2**62
 
@@ -95,7 +97,7 @@ def _extend(run: list[int], quota: int, free: dict[int, None]) -> None:
 class IndexAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
     """One object a consumer: it remembers what its member owned, and tells it at the next rebalance."""
 
-    name = "kiln-index-sticky"
+    name = INDEX_PROTOCOL
 
     def __init__(self) -> None:
         self._holding = Holding()

@@ -32,7 +32,6 @@ def roles(catalogue: Catalogue) -> Mapping[str, tuple[Acl, ...]]:
         "result-reader": (Acl("topic", catalogue.results, ("read",)),),
         "scaler": tuple(_scaler(catalogue)),
     }
-    found["scaler"] = tuple(_scaler(catalogue))
     found |= {f"gpu-consumer/{pool}": tuple(_gpu_consumer(catalogue, pool)) for pool in catalogue.pools}
     if catalogue.own_topics:
         own = {tenant: catalogue.tenant_requests(tenant) for tenant in catalogue.own_topics}
@@ -75,17 +74,10 @@ def _keda(catalogue: Catalogue) -> Iterator[Acl]:
 
 
 def _scaler(catalogue: Catalogue) -> Iterator[Acl]:
-    """It reads what waits and what is done of it, and commits what a sleeping group has committed once more."""
+    """It reads what waits and what runs of it, and asks how far the pools' groups are and who is in them."""
     yield Acl("topic", catalogue.work("", "").removesuffix("."), ("read",), prefixed=True)
     yield Acl("topic", catalogue.ledger(""), ("read",), prefixed=True)
-    yield Acl("topic", catalogue.observations, ("read",))
-    yield Acl("group", catalogue.gpu_group(""), ("read",), prefixed=True)
-
-
-def _scaler(catalogue: Catalogue) -> Iterator[Acl]:
-    yield Acl("topic", catalogue.work("", "").removesuffix("."), ("read",), prefixed=True)
-    yield from (Acl("topic", catalogue.ledger(pool), ("read",)) for pool in catalogue.pools)
-    yield from (Acl("group", catalogue.gpu_group(pool), ("describe",)) for pool in catalogue.pools)
+    yield Acl("group", catalogue.gpu_group(""), ("describe",), prefixed=True)
 
 
 def _operator(catalogue: Catalogue) -> Iterator[Acl]:

@@ -22,11 +22,13 @@ from streams.facts.waits import WaitsFact
 from streams.health import HealthServer
 from streams.holding import Surroundings
 from streams.intake.base import Intake
+from streams.kafka.groups import INDEX_PROTOCOL
+from streams.kafka.renewal import Renewals
 from streams.kafka.settings import KafkaSettings
 from streams.kafka.stable import StableWatch
 from streams.metrics import AdmissionMetrics
 from streams.owners import Owners
-from streams.placing import Placing
+from streams.placing import PLACED_BY, Placing
 from streams.progress import ProgressWatch
 from streams.settings import AdmissionServiceSettings
 from streams.telling import Telling
@@ -119,6 +121,18 @@ class AdmissionService:
                     metrics=self.metrics,
                     is_live_member=self._intake.is_live_member,
                 )
+            )
+            renewals = Renewals(
+                self._kafka,
+                [catalogue.gpu_group(pool) for pool in catalogue.pools],
+                [INDEX_PROTOCOL],
+                seconds=settings.renew_offsets_seconds,
+                renewed=lambda group, outcome: self.metrics.count(
+                    "offset_renewals_total", group=group, outcome=outcome
+                ),
+            )
+            await stack.enter_async_context(
+                renewals.running(lambda: any(each.partition == PLACED_BY for each in owners.owners))
             )
             await self._run_until(stop, owners, world, cluster, emission)
 

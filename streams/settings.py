@@ -89,6 +89,11 @@ class AdmissionServiceSettings(BaseSettings):
     placing_tolerance: Annotated[float, Field(ge=0.01, le=1)] = Field(
         default=0.05, description="How far above the mean a partition's work may be before something moves."
     )
+    renew_offsets_seconds: Annotated[float, Field(ge=60, le=366 * 86_400)] = Field(
+        default=21_600.0,
+        description="The offsets of pools that sleep are kept by the broker if they are renewed: this often, by the "
+        "owner of requests[0]. The broker's offsets.retention.minutes must be at least four times as long.",
+    )
     health_host: str = Field(default="127.0.0.1", description="0.0.0.0 in a pod.")
     health_port: Annotated[int, Field(ge=0, le=65535)] = Field(default=8081, description="0 takes a free port.")
     policy_slow_seconds: Annotated[float, Field(gt=0, le=60)] = Field(

@@ -15,6 +15,7 @@ from infra.scaling.keda import Partition
 from schemas.topics import Catalogue
 from streams.kafka.clients import admin_client, log_consumer, stop_client
 from streams.kafka.groups import members_of
+from streams.kafka.renewal import is_consumer
 from streams.kafka.settings import KafkaSettings
 
 _LOG = logging.getLogger(__name__)
@@ -94,4 +95,4 @@ class Groups:
             self._changed(pool)
         groups = {self._catalogue.gpu_group(pool): pool for pool in self._books}
         for group, members in (await members_of(admin, list(groups))).items():
-            self._members[groups[group]] = len(members)
+            self._members[groups[group]] = sum(map(is_consumer, members))

@@ -39,4 +39,6 @@ def _lines(needed: tuple[Acl, ...], principal: str) -> Iterator[str]:
     for acl in needed:
         pattern = ["--resource-pattern-type", "prefixed"] if acl.prefixed else []
         operations = [word for operation in acl.operations for word in ("--operation", _NAMES[operation])]
-        yield shlex.join(["--allow-principal", principal, *operations, f"--{acl.resource}", acl.name, *pattern])
+        yield shlex.join(
+            ["--allow-principal", principal, *operations, f"--{acl.resource}", *filter(None, [acl.name]), *pattern]
+        )

@@ -6,8 +6,11 @@ import typer
 from rich.console import Console
 
 from schemas.errors import CommandError
+from schemas.settings import read_settings
 from streams.commands.common import deployment, run
-from streams.kafka.admin import check_topics, create_topics
+from streams.kafka.admin import check_topics, create_topics, offsets_retention_minutes
+from streams.kafka.drift import forgets
+from streams.settings import AdmissionServiceSettings
 
 app = typer.Typer(no_args_is_help=True, help="Topics: what the catalogue says, applied and checked.")
 Replication = Annotated[
@@ -15,6 +18,7 @@ Replication = Annotated[
     typer.Option(min=1, help="Copies of each partition; as many as there are brokers, 3 at most, if absent."),
 ]
 
+_RENEW = "KILN_ADMISSION_SERVICE_RENEW_OFFSETS_SECONDS"
 _out = Console()
 
 
@@ -31,8 +35,16 @@ def create(replication: Replication = None) -> None:
 
 @app.command()
 def check(replication: Replication = None) -> None:
-    """Say in one sentence each how the cluster differs from the catalogue. Exits 1 where it does."""
+    """Say in one sentence each how the cluster differs from the catalogue, and whether it keeps the offsets of pools
+    that sleep. Exits 1 where it does, or does not."""
     kafka, catalogue = deployment(with_tenants=True)
-    if found := run(check_topics(kafka, catalogue, replication=replication)):
+    found = run(check_topics(kafka, catalogue, replication=replication))
+    renew_seconds = read_settings(AdmissionServiceSettings).renew_offsets_seconds
+    try:
+        if (sentence := forgets(run(offsets_retention_minutes(kafka)), renew_seconds, _RENEW)) is not None:
+            found.append(sentence)
+    except CommandError as error:
+        typer.echo(f"note: how long the brokers keep offsets is not known: {error}", err=True)
+    if found:
         raise CommandError("\n".join(found))
     _out.print("Every topic is as the catalogue says.")

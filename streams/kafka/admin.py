@@ -22,6 +22,7 @@ from streams.kafka.settings import KafkaSettings
 CREATE_TOPICS = "run `kiln topics create`"
 _PATIENCE_SECONDS = 30.0
 _POLL_SECONDS = 0.05
+_BROKER, _RETENTION = ConfigResourceType.BROKER, "offsets.retention.minutes"
 _REPLICATION_MAX = 3  # what is lost with three brokers at once is not worth a fourth copy
 
 _Result = TypeVar("_Result")
@@ -67,6 +68,18 @@ async def check_topics(kafka: KafkaSettings, catalogue: HasSpecs, *, replication
             copies = replication or await _usual_replication(admin)
             observed = await _observe(admin, [spec.name for spec in specs])
         return [sentence for spec in specs for sentence in drift(spec, observed.get(spec.name), copies)]
+
+    return await _patiently(attempt)
+
+
+async def offsets_retention_minutes(kafka: KafkaSettings) -> int:
+    """How long the brokers keep the offsets of a group without members: the shortest of them. Raises KafkaError; its
+    kind is ClusterAuthorizationFailedError where we may not ask."""
+
+    async def attempt() -> int:
+        async with _admin(kafka) as admin:
+            brokers = [str(each["node_id"]) for each in (await admin.describe_cluster())["brokers"]]
+            return min([int((await _configs(admin, _BROKER, [each]))[each][_RETENTION]) for each in brokers])
 
     return await _patiently(attempt)
 
@@ -147,15 +160,17 @@ async def _observe(admin: AIOKafkaAdminClient, names: Sequence[str]) -> dict[str
     # All topics, not ours by name: asking for a missing one would create it where a cluster creates topics by itself.
     topics = {topic["topic"]: topic["partitions"] for topic in await admin.describe_topics()}
     present = [name for name in names if name in topics]
-    config = await _topic_configs(admin, present) if present else {}
+    config = await _configs(admin, ConfigResourceType.TOPIC, present) if present else {}
     return {
         name: Observed(len(topics[name]), min(len(each["replicas"]) for each in topics[name]), config[name])
         for name in present
     }
 
 
-async def _topic_configs(admin: AIOKafkaAdminClient, names: Sequence[str]) -> dict[str, dict[str, str]]:
-    resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in names]
+async def _configs(
+    admin: AIOKafkaAdminClient, kind: ConfigResourceType, names: Sequence[str]
+) -> dict[str, dict[str, str]]:
+    resources = [ConfigResource(kind, name) for name in names]
     configs = {}
     for response in await admin.describe_configs(resources):
         for code, message, _, name, entries in response.resources:

@@ -1,10 +1,12 @@
 """How a topic differs from the catalogue: pure, one sentence a difference."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from schemas.topics import TopicSpec
 
+_RENEWALS = 4
 _LISTS = frozenset({"cleanup.policy"})  # values whose order means nothing
 
 
@@ -43,6 +45,19 @@ def drift(spec: TopicSpec, observed: Observed | None, replication: int) -> Itera
             "reassign its partitions, or give --replication if that is meant."
         )
     yield from _in_sync_drift(spec.name, observed)
+
+
+def forgets(retention_minutes: int, renew_seconds: float, setting: str) -> str | None:
+    """What to do where the brokers may forget a sleeping group between two renewals. Four of them fit, so that one may
+    fail and a process that renews may be away for a while."""
+    wanted = math.ceil(_RENEWALS * renew_seconds / 60)
+    if retention_minutes >= wanted:
+        return None
+    return (
+        f"The brokers forget the offsets of a group at rest after {retention_minutes} minutes, and then what was done "
+        f"counts as work again; raise offsets.retention.minutes to {wanted}, or lower {setting} to "
+        f"{retention_minutes * 60 / _RENEWALS:g}."
+    )
 
 
 def _in_sync_drift(name: str, observed: Observed) -> Iterator[str]:

@@ -8,6 +8,9 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 from aiokafka.errors import for_code
 
+# How the consumers of a pool share it, by the name that their group knows. See gpu_consumer/assignor.py.
+INDEX_PROTOCOL = "kiln-index-sticky"
+
 
 @dataclass(frozen=True, slots=True)
 class Member:

@@ -28,16 +28,20 @@ from schemas.topics import Catalogue
 from streams.acls import Acl, roles
 from streams.client import PromptClient
 from streams.commands.lag import all_lags
-from streams.kafka.admin import check_topics, create_topics
+from streams.kafka.admin import check_topics, create_topics, offsets_retention_minutes
 from streams.kafka.errors import LogUnavailable
+from streams.kafka.groups import INDEX_PROTOCOL
+from streams.kafka.renewal import renew
 from streams.kafka.settings import KafkaSettings
 from tests.admission import eventually, request, running, small_world
 from tests.integration.gpu_pool import GpuPool
+from tests.integration.test_scaler import scaler
 from tests.integration.test_who_may_speak import gate
 from tests.kafka import small_catalogue
 from tests.ports import free_port
 
 TENANT, OTHER = "atelier", "bazaar"
+_TYPES = {"cluster": "BROKER"}  # as this client calls it
 _PASSWORD = "for a test on the loopback"
 _LOGGER = "\nlogger.acl.name = kafka.authorizer.logger\nlogger.acl.level = info\n"  # which tells what is denied
 
@@ -71,8 +75,8 @@ class Guarded:
         admin = AdminClient({"bootstrap.servers": self.plain.bootstrap_servers})
         bindings = [
             AclBinding(
-                ResourceType[acl.resource.upper().replace("-", "_")],
-                acl.name,
+                ResourceType[_TYPES.get(acl.resource, acl.resource.upper().replace("-", "_"))],
+                acl.name or "kafka-cluster",
                 ResourcePatternType.PREFIXED if acl.prefixed else ResourcePatternType.LITERAL,
                 f"User:{principal(role)}",
                 "*",
@@ -100,7 +104,7 @@ class Guarded:
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     home = tmp_path_factory.mktemp("guarded")
     port = free_port()
-    names = ["admission", "gpu-consumer/a", "gate", "operator", "result-reader", f"producer/{TENANT}"]
+    names = ["admission", "gpu-consumer/a", "gate", "operator", "result-reader", "scaler", f"producer/{TENANT}"]
     users = " ".join(f'user_{principal(name)}="{_PASSWORD}"' for name in names)
     properties_of, command_of = server_properties, process.java_command
 
@@ -148,20 +152,24 @@ async def test_each_process_has_what_it_needs_and_nobody_more(guarded: Guarded, 
     async with (
         running(guarded.kafka("admission"), small_world(catalogue), "plain"),
         gate(guarded.kafka("gate"), catalogue),
-        GpuPool(guarded.kafka("gpu-consumer/a"), catalogue, tmp_path).consumer(),
         PromptClient(guarded.kafka("result-reader"), catalogue) as reader,
         producer,
+        scaler(GpuPool(guarded.kafka("scaler"), catalogue, tmp_path)) as (_, keda),
     ):
-        await producer.submit([wish("r1", TENANT)])
-        (result,) = [each async for each in reader.follow([(TENANT, "r1")], 60)]
-        assert result.status == "succeeded"
+        async with GpuPool(guarded.kafka("gpu-consumer/a"), catalogue, tmp_path).consumer():
+            await producer.submit([wish("r1", TENANT)])
+            (result,) = [each async for each in reader.follow([(TENANT, "r1")], 60)]
+            assert result.status == "succeeded"
 
-        async def idle() -> bool:
-            lags = await all_lags(guarded.kafka("operator"), catalogue)
-            return not any(lag for topics in lags.values() for lag in topics.values())
+            async def idle() -> bool:
+                lags = await all_lags(guarded.kafka("operator"), catalogue)
+                return not any(lag for topics in lags.values() for lag in topics.values())
 
-        await eventually(idle, what="lag 0 of every group")
+            await eventually(idle, what="lag 0 of every group")
+            await eventually(lambda: keda.pushed and not keda.pushed[-1], what="KEDA hears that nothing is left")
+        assert await renew(guarded.kafka("admission"), catalogue.gpu_group("a"), [INDEX_PROTOCOL]) == "renewed"
         assert await check_topics(guarded.kafka("operator"), catalogue) == []
+        assert await offsets_retention_minutes(guarded.kafka("operator")) > 0
         assert guarded.denied() == set()
         # And nothing more: not another tenant's topic, nor the one to which all are passed on, nor results.
         with pytest.raises(LogUnavailable, match=r"requests\.bazaar is missing"):

@@ -102,12 +102,12 @@ async def test_what_the_cluster_refuses_names_the_topic(
 
 
 def test_from_the_command_line(kafka_env: dict[str, str], prefix: str) -> None:
-    def topics(*arguments: str) -> subprocess.CompletedProcess[str]:
+    def topics(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
         script = (
             "import sys; from schemas.errors import CommandError; from streams.commands.topics import app\n"
             "try: app()\nexcept CommandError as error: sys.exit(str(error))"
         )
-        environment = os.environ | kafka_env | {"KILN_TOPICS_PREFIX": prefix}
+        environment = os.environ | kafka_env | {"KILN_TOPICS_PREFIX": prefix} | settings
         command = [sys.executable, "-c", script, *arguments]
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
 
@@ -118,3 +118,7 @@ def test_from_the_command_line(kafka_env: dict[str, str], prefix: str) -> None:
     assert topics("create").stdout.startswith("0 created, ")
     after = topics("check")
     assert (after.returncode, after.stdout) == (0, "Every topic is as the catalogue says.\n")
+    # A year, as the development broker has it, is not enough for a renewal in four months.
+    rare = topics("check", KILN_ADMISSION_SERVICE_RENEW_OFFSETS_SECONDS=str(120 * 86_400))
+    assert rare.returncode == 1
+    assert "raise offsets.retention.minutes to 691200, or lower KILN_ADMISSION_SERVICE_RENEW_" in rare.stderr

@@ -1,7 +1,7 @@
 import pytest
 
 from schemas.topics import TopicSpec
-from streams.kafka.drift import Observed, drift, min_in_sync
+from streams.kafka.drift import Observed, drift, forgets, min_in_sync
 
 SPEC = TopicSpec("t", 2, {"cleanup.policy": "compact,delete", "retention.ms": "5"})
 CONFIG = {"cleanup.policy": "delete,compact", "retention.ms": "5", "other": "x"}
@@ -44,3 +44,11 @@ def test_one_sentence_each_with_its_cure(observed: Observed, replication: int, s
 @pytest.mark.parametrize(("replication", "expected"), [(1, 1), (2, 1), (3, 2), (4, 2)])
 def test_one_broker_can_be_lost_without_a_record_or_a_stop(replication: int, expected: int) -> None:
     assert min_in_sync(replication) == expected
+
+
+def test_brokers_that_forget_before_the_next_renewal_are_told_of() -> None:
+    assert forgets(1440, 21_600, "KILN_X") is None
+    assert forgets(10, 21_600, "KILN_X") == (
+        "The brokers forget the offsets of a group at rest after 10 minutes, and then what was done counts as work "
+        "again; raise offsets.retention.minutes to 1440, or lower KILN_X to 150."
+    )
