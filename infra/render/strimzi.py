@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from infra.render.declared import Declared
 from infra.render.environment import user_of
 from infra.render.manifest import Manifest, manifest, object_name
+from schemas.request import LANES
 from streams.acls import Acl, Operation, roles
 from streams.kafka.drift import min_in_sync
 
@@ -24,9 +25,14 @@ def topics(declared: Declared) -> Iterator[Manifest]:
     kafka = declared.cluster.kafka
     if kafka.strimzi_cluster is None:
         return
+    pools = {
+        topic: pool
+        for pool in declared.pools.pools
+        for topic in (declared.catalogue.ledger(pool), *(declared.catalogue.work(pool, lane) for lane in LANES))
+    }
     for spec in declared.catalogue.specs():
         kept = {**spec.config, "min.insync.replicas": str(min_in_sync(kafka.replicas))}
-        yield _object(
+        made = _object(
             declared,
             "KafkaTopic",
             object_name(spec.name),
@@ -37,6 +43,9 @@ def topics(declared: Declared) -> Iterator[Manifest]:
                 "config": dict(sorted(kept.items())),
             },
         )
+        if spec.name in pools:
+            made["metadata"]["labels"]["promptkiln.dev/pool"] = pools[spec.name]
+        yield made
 
 
 def users(declared: Declared) -> Iterator[Manifest]:

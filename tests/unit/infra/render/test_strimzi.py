@@ -18,6 +18,16 @@ def test_every_topic_is_as_the_catalogue_says(example: Declared) -> None:
         assert found[spec.name]["config"]["min.insync.replicas"] == "2"
 
 
+def test_the_topics_of_a_pool_are_found_by_its_label(example: Declared) -> None:
+    own = [
+        each["spec"]["topicName"]
+        for each in topics(example)
+        if each["metadata"]["labels"].get("promptkiln.dev/pool") == "slices"
+    ]
+    lanes = [f"kiln.work.slices.{lane}" for lane in ("interactive", "standard", "bulk")]
+    assert own == [*lanes, "kiln.ledger.slices"]
+
+
 def test_topics_lie_where_strimzi_looks_for_them(example: Declared) -> None:
     for each in (*topics(example), *users(example)):
         assert each["metadata"]["namespace"] == "kafka"
