@@ -13,8 +13,10 @@ FOREVER_MS = 10**15  # some 30,000 years: a rate may be so small that its wait i
 
 def level(tokens: float, as_of_ms: int, rate: Rate, now_ms: int) -> float:
     """The tokens at `now_ms`; a clock that went back adds none and takes none."""
-    elapsed_seconds = max(0, now_ms - as_of_ms) / 1000
-    return min(rate.burst, max(0.0, tokens) + elapsed_seconds * rate.per_second)
+    filled = tokens if tokens > 0.0 else 0.0
+    if now_ms > as_of_ms:
+        filled += (now_ms - as_of_ms) / 1000 * rate.per_second
+    return filled if filled < rate.burst else rate.burst
 
 
 def wait_ms(tokens: float, rate: Rate, cost: float) -> int:

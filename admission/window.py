@@ -3,11 +3,10 @@
 import heapq
 from collections import deque
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(NamedTuple):
     """The decision that holds a name. `number` counts the decisions of the partition from 1."""
 
     number: int

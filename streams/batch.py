@@ -1,7 +1,7 @@
 """A batch of requests as one transaction: decided one after the other, each seeing what the former ones changed."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from aiokafka import TopicPartition
@@ -45,7 +45,7 @@ class Batch:
 
     transaction: Transaction
     accepted: list[Decision] = field(default_factory=list)
-    taken: list[tuple[GenerationConfig, float]] = field(default_factory=list)  # by what, and the GPU-seconds of each
+    taken: dict[str, tuple[GenerationConfig, float]] = field(default_factory=dict)  # config hash -> GPU-seconds in all
     degraded: Counter[str] = field(default_factory=Counter)  # by what was asked for
     decided: Counter[tuple[str, str]] = field(default_factory=Counter)
     dead: Counter[str] = field(default_factory=Counter)
@@ -54,6 +54,25 @@ class Batch:
     taken_back: Counter[str] = field(default_factory=Counter)
     results: int = 0
     usage: UsageCounts = field(default_factory=UsageCounts)
+
+    def decide(self, verdict: Decided, partition: int, world: World) -> Iterator[Output]:
+        """Note a decision of the requests partition. What is to be logged of it."""
+        decision = verdict.decision
+        name = request_name(decision.tenant, decision.request_id)
+        yield Output(world.catalogue.decisions, partition, name, decision_record(decision), decision.headers())
+        if verdict.result is not None:
+            key = decision.tenant.encode()
+            yield Output(world.catalogue.results, partition, key, encode(verdict.result))
+        if decision.work is not None:
+            self.accepted.append(decision)
+        if verdict.config is not None:
+            config, price = verdict.config, decision.price_gpu_seconds
+            _, before = self.taken.get(config.config_hash, (config, 0.0))
+            self.taken[config.config_hash] = config, before + price
+        if verdict.degraded_from is not None:
+            self.degraded[verdict.degraded_from] += 1
+        self.decided[decision.verdict, decision.code or ""] += 1
+        self.usage.decided(decision, world.tenants)
 
     def count_into(self, metrics: AdmissionMetrics) -> None:
         for (verdict, code), number in self.decided.items():
@@ -88,27 +107,8 @@ def build_batch(
     for arrival in arrivals:
         verdict = _unreadable(arrival, state, now_ms) or decide(arrival, state, world, now_ms)
         match verdict:
-            case Decided(decision=decision, result=result, config=config, degraded_from=degraded_from):
-                outputs.append(
-                    Output(
-                        world.catalogue.decisions,
-                        arrival.partition,
-                        request_name(decision.tenant, decision.request_id),
-                        decision_record(decision),
-                        decision.headers(),
-                    )
-                )
-                if result is not None:
-                    key = decision.tenant.encode()
-                    outputs.append(Output(world.catalogue.results, arrival.partition, key, encode(result)))
-                if decision.work is not None:
-                    batch.accepted.append(decision)
-                if config is not None:
-                    batch.taken.append((config, decision.price_gpu_seconds))
-                if degraded_from is not None:
-                    batch.degraded[degraded_from] += 1
-                batch.decided[decision.verdict, decision.code or ""] += 1
-                batch.usage.decided(decision, world.tenants)
+            case Decided():
+                outputs += batch.decide(verdict, arrival.partition, world)
             case SendHome(partition=home):
                 outputs.append(sent_home(arrival, home, world.catalogue))
                 batch.sent_home += 1
@@ -141,6 +141,8 @@ def fold_results(
 
 def why_unreadable(arrival: Arrival) -> str | None:
     """Why a record is not what its producer meant; then nothing of it is believed, its name included."""
+    if not arrival.headers:
+        return None
     why = next((value or b"" for name, value in arrival.headers if name == HEADER_UNREADABLE), None)
     return None if why is None else why.decode("utf-8", "replace")
 

@@ -185,7 +185,7 @@ class Holding:
         def decide_all() -> Transaction:
             now_ms = self._around.now_ms()
             batch = build_batch(arrivals, results, self._state, world, now_ms, results_whole=whole)
-            for config, gpu_seconds in batch.taken:
+            for config, gpu_seconds in batch.taken.values():
                 self._teller.accepted(config, gpu_seconds, time.monotonic())
             built.append(batch)
             return batch.transaction

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from admission.draft import Refusal
 from schemas.codec import canonical, decode_object, sha256_hex, too_deep
@@ -22,8 +22,7 @@ _NAME_FIELDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(NamedTuple):
     """A body with a readable name. `digest` is of its canonical form, or of the bytes where it has none."""
 
     tenant: str

@@ -43,6 +43,8 @@ def _size(config: GenerationConfig) -> str:
 
 
 def _video(config: GenerationConfig, limits: AdmissionLimits) -> str | None:
+    if config.frames == 1:
+        return None
     if config.frames > limits.frames_max:
         return f"makes {config.frames} frames, and {limits.frames_max} are allowed"
     seconds = config.duration_seconds

@@ -28,20 +28,7 @@ def limits(draft: Draft, state: State, world: World) -> StageResult:
     if refusal is not None:
         return refusal
     draft.metadata = request.metadata  # small enough now to be returned in a rejection
-    sizes = world.limits
-    return (
-        _prompt("prompt", request.prompt, sizes.prompt_code_points_max, sizes.prompt_bytes_max)
-        or _seen(request.prompt)
-        or _flood("prompt", request.prompt, sizes.unseen_run_max)
-        or _prompt(
-            "negative_prompt",
-            request.negative_prompt,
-            sizes.negative_prompt_code_points_max,
-            sizes.negative_prompt_bytes_max,
-        )
-        or _flood("negative_prompt", request.negative_prompt, sizes.unseen_run_max)
-        or _pictures(request, sizes)
-    )
+    return _prompts(request, world.limits) or _pictures(request, world.limits)
 
 
 def envelope(arrival: Arrival, tenant: str, limits: AdmissionLimits) -> StageResult:
@@ -50,7 +37,7 @@ def envelope(arrival: Arrival, tenant: str, limits: AdmissionLimits) -> StageRes
         return Refusal("invalid_request", "the record's key differs from the tenant; send the tenant, or no key", "key")
     if len(arrival.headers) > limits.headers_max:
         return Refusal("too_large", f"{len(arrival.headers)} headers; send at most {limits.headers_max}", "headers")
-    if arrival.headers_bytes > limits.headers_bytes_max:
+    if arrival.headers and arrival.headers_bytes > limits.headers_bytes_max:
         return Refusal(
             "too_large", f"{arrival.headers_bytes} bytes of headers; send at most {limits.headers_bytes_max}", "headers"
         )
@@ -86,14 +73,18 @@ def _parsed(draft: Draft, limits: AdmissionLimits) -> StageResult:
 
 def _crowd(body: Mapping[str, Any], limits: AdmissionLimits) -> StageResult:
     """Counted before the schema complains of each one: a complaint takes a hundred times the bytes it is about."""
-    for field, members, most in (
-        ("body", body, _FIELDS_MAX),
-        ("config", body.get("config"), _FIELDS_MAX),
-        ("metadata", body.get("metadata"), limits.metadata_entries_max),
-    ):
-        if isinstance(members, dict) and len(members) > most:
-            return Refusal("invalid_request", f"{len(members)} entries of {field}; send at most {most}", field)
+    config, metadata = body.get("config"), body.get("metadata")
+    if len(body) > _FIELDS_MAX:
+        return _too_many("body", body, _FIELDS_MAX)
+    if isinstance(config, dict) and len(config) > _FIELDS_MAX:
+        return _too_many("config", config, _FIELDS_MAX)
+    if isinstance(metadata, dict) and len(metadata) > limits.metadata_entries_max:
+        return _too_many("metadata", metadata, limits.metadata_entries_max)
     return None
+
+
+def _too_many(field: str, members: Mapping[str, Any], most: int) -> Refusal:
+    return Refusal("invalid_request", f"{len(members)} entries of {field}; send at most {most}", field)
 
 
 def _metadata(metadata: dict[str, str], limits: AdmissionLimits) -> StageResult:
@@ -113,6 +104,28 @@ def _metadata(metadata: dict[str, str], limits: AdmissionLimits) -> StageResult:
                 "metadata",
             )
     return None
+
+
+def _prompts(request: GenerationRequest, sizes: AdmissionLimits) -> StageResult:
+    prompt, negative = request.prompt, request.negative_prompt
+    if not _plain(prompt, min(sizes.prompt_code_points_max, sizes.prompt_bytes_max)):
+        refusal = (
+            _prompt("prompt", prompt, sizes.prompt_code_points_max, sizes.prompt_bytes_max)
+            or _seen(prompt)
+            or _flood("prompt", prompt, sizes.unseen_run_max)
+        )
+        if refusal is not None:
+            return refusal
+    if not negative:
+        return None
+    return _prompt(
+        "negative_prompt", negative, sizes.negative_prompt_code_points_max, sizes.negative_prompt_bytes_max
+    ) or _flood("negative_prompt", negative, sizes.unseen_run_max)
+
+
+def _plain(text: str, length_max: int) -> bool:
+    """Most are: a byte a character, each to be seen, and not too many."""
+    return len(text) <= length_max and text.isascii() and text.isprintable() and not text.isspace()
 
 
 def _prompt(field: str, text: str, code_points_max: int, bytes_max: int) -> StageResult:

@@ -7,7 +7,7 @@ from copy import copy
 from hashlib import blake2b
 
 from admission.draft import Draft, Refusal, StageResult
-from admission.estimate import Estimate, wait_of
+from admission.estimate import Estimate, soonest_at_most, wait_of
 from admission.settings import AdmissionLimits
 from admission.stages.dimensions import dimensions
 from admission.stages.dropped import dropped
@@ -31,8 +31,11 @@ _RETRY_SECONDS_MIN = 1.0
 
 def overload(draft: Draft, state: State, world: World) -> StageResult:
     """Both bounds are held against the wait at full scale: a pool that is about to grow refuses nobody."""
-    found = wait_of(draft, state, world)
     degrade_seconds, refuse_seconds = bounds(draft.pool, world.limits)
+    least_seconds = min(degrade_seconds, refuse_seconds) if draft.request.may_degrade else refuse_seconds
+    if soonest_at_most(draft.config.pool, state, world) <= least_seconds:
+        return None
+    found = wait_of(draft, state, world)
     if draft.request.may_degrade and found.soonest_seconds > degrade_seconds and _degrade(draft, state, world, found):
         found = wait_of(draft, state, world)
         _, refuse_seconds = bounds(draft.pool, world.limits)

@@ -2,7 +2,7 @@
 
 from admission.accounts import Booking
 from admission.draft import Draft, Refusal, StageResult
-from admission.meters import Levels, Short, at, charged, renewed_ms, shortages
+from admission.meters import Levels, Short, at, charged, renewed_ms, shortages, surely_affords
 from admission.state import State
 from admission.world import World
 from schemas.tenancy import key_of
@@ -14,12 +14,12 @@ _UNBOUND = KeyQuota(per_second=1e6, burst=1e9)  # of a key without a quota of it
 def quota(draft: Draft, state: State, world: World) -> StageResult:
     """Charge every meter of the tenant and of its key at quota time, or none. What is refused costs nothing."""
     price = draft.gpu_seconds
-    holders = _holders(draft, world)
     short: list[tuple[str, Short]] = []
     bookings: list[Booking] = []
-    for name, declared, listed in holders:
+    for name, declared, listed in _holders(draft, world):
         levels = _levels(name, declared, draft, state)
-        short += [(name, each) for each in shortages(levels, declared, price)]
+        if not surely_affords(levels):
+            short += [(name, each) for each in shortages(levels, declared, price)]
         if not short:
             bookings.append(_booking(name, charged(levels, price), declared, world, listed=listed))
     if short:

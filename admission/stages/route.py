@@ -7,9 +7,9 @@ partition count moves as few configs as can be.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
+from typing import NamedTuple
 
 from admission.draft import Draft, Refusal, StageResult
 from admission.state import State
@@ -21,8 +21,7 @@ from schemas.decision import Route
 _BITS = 52  # a half more than so many is still exact, and so never 1 once divided
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(NamedTuple):
     """A partition, and by what it was found."""
 
     partition: int
@@ -39,7 +38,7 @@ def route(draft: Draft, state: State, world: World) -> StageResult:
     way = way_of(draft.config, draft.name, draft.pool.partitions, world.placements.get(pool))
     if way.partition >= seen:
         return _unavailable(pool, f"no partition {way.partition}")
-    draft.route = Route(pool=pool, lane=draft.lane, partition=way.partition)
+    draft.route = _route(pool, draft.lane, way.partition)
     return None
 
 
@@ -61,6 +60,12 @@ def way_of(config: GenerationConfig, name: bytes, partitions: int, placement: Pl
 def preferred(config_hash: str, partitions: int) -> int:
     """The partition with the highest score for `config_hash`."""
     return max(range(partitions), key=lambda partition: blake2b(f"{config_hash}/{partition}".encode()).digest())
+
+
+@lru_cache(maxsize=4096)
+def _route(pool: str, lane: str, partition: int) -> Route:
+    """Of a few that there are; each request makes none of its own."""
+    return Route(pool=pool, lane=lane, partition=partition)
 
 
 def _drawn(shares: Sequence[Share], name: bytes) -> int:

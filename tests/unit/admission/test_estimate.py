@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from admission.estimate import Estimate, ahead, estimate
+from admission.estimate import Estimate, ahead, estimate, soonest_at_most
 from admission.wait import Wait
 from schemas.request import LANES, Lane
 from tests.unit.admission.scene import HOME, Partition, request
@@ -68,3 +68,24 @@ def test_our_own_work_is_counted_as_it_is_and_that_of_others_as_they_told() -> N
     found = estimate("default", "bulk", partition.state, world)
     assert found.ahead_gpu_seconds == pytest.approx(5 + 7 + 3 * 2.0)
     assert (found.gpus, found.full) == (2, 4)
+
+
+@given(
+    backlog=backlogs,
+    gpus=st.none() | st.integers(0, 9),
+    ours=st.lists(st.sampled_from(LANES), max_size=4),
+    ended=st.integers(0, 4),
+)
+def test_no_lane_waits_longer_than_the_quick_answer(
+    backlog: dict[str, float], gpus: int | None, ours: list[Lane], ended: int
+) -> None:
+    partition = Partition()
+    for number, lane in enumerate(ours):
+        partition.send(request(f"r{number}", priority=lane))
+    for job_id in list(partition.state.outstanding)[:ended]:
+        partition.finish(job_id)
+    world = replace(partition.world, waits={"default": Wait(backlog, {}, gpus=gpus)})
+    most = soonest_at_most("default", partition.state, world)
+    found = [estimate("default", lane, partition.state, world).soonest_seconds for lane in LANES]
+    assert max(found) <= most * (1 + 1e-9)
+    assert most == pytest.approx(max(found))  # and it is no guess: the lane that is emptied last waits so long
