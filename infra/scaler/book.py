@@ -118,7 +118,8 @@ class Book:
     def signal(self, fleet: Fleet, now: float) -> Signal:
         """Takes a time that grows with the records remembered: some 100 ms for a hundred thousand."""
         waiting: dict[str, float] = dict.fromkeys(LANES, 0.0)
-        running, alike = 0.0, 0
+        running: list[float] = []
+        alike = 0
         jobs: list[Job] = []
         pieces: list[float] = []
         for place, part in self._parts.items():
@@ -132,12 +133,12 @@ class Book:
                 left = _left(mark, job, now)
                 pieces.append(_cost(job, now) if left is None else left)
                 if left is not None:
-                    running += left
+                    running.append(left)
                 else:
                     waiting[place.lane] += pieces[-1]
                     jobs.append(job)
         replicas = replicas_in_time((job for job in jobs if job.deadline > now), running, fleet, now)
-        return Signal(waiting, running, pieces, alike, self._mean, replicas)
+        return Signal(waiting, sum(running), pieces, alike, self._mean, replicas)
 
 
 def _cost(job: Job, now: float) -> float:

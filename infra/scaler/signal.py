@@ -61,8 +61,9 @@ class Signal:
         return share
 
 
-def replicas_in_time(jobs: Iterable[Job], running_seconds: float, fleet: Fleet, now: float) -> int:
-    """The fewest replicas that meet every deadline which `fleet.replicas_max` could; 0 where none is to be met.
+def replicas_in_time(jobs: Iterable[Job], running: Sequence[float], fleet: Fleet, now: float) -> int:
+    """The fewest replicas that are known to meet every deadline which `fleet.replicas_max` are known to meet; 0 where
+    none is to be met. `running`: GPU-seconds left of each job that runs.
 
     Replicas serve the earliest deadline first, after what runs. `ready` of them work from now on, others from
     `load_seconds` on, so n replicas have given
@@ -70,21 +71,25 @@ def replicas_in_time(jobs: Iterable[Job], running_seconds: float, fleet: Fleet, 
         C(n, t) = min(n, ready) t + max(0, n - ready) max(0, t - load_seconds)
 
     GPU-seconds by t. Until a job has begun no replica idles (Graham, 1966), so one with B GPU-seconds before it has
-    begun by t if C(n, t) >= B, and is in time if that t is its deadline less its own seconds. What no number of
-    replicas brings in time asks for none, and is not before anything else: it ends at its deadline.
+    begun by t if C(n, t) >= B; and one with fewer than n jobs before it begins as soon as n replicas are there. It is
+    in time if that t is its deadline less its own seconds. What no number of replicas brings in time asks for none,
+    and is not before anything else: it ends at its deadline.
     """
     dated = sorted((job for job in jobs if math.isfinite(job.deadline)), key=lambda job: job.deadline)
     left = sum(job.seconds for job in dated)
     longest = max((job.seconds for job in dated), default=0.0)
-    before, most = running_seconds, 0
+    before, jobs_before, most = sum(running), len(running), 0
     for job in dated:
         if most and _capacity(most, job.deadline - longest - now, fleet) >= before + left:
             break  # nor does any later one need more
         left -= job.seconds
-        needed = _needed(before, job.deadline - job.seconds - now, fleet)
+        slack = job.deadline - job.seconds - now
+        ways = _by_work(before, slack, fleet), _by_number(jobs_before, slack, fleet)
+        needed = min((each for each in ways if each is not None and each <= fleet.replicas_max), default=None)
         if needed is not None:
             most = max(most, needed)
             before += job.seconds
+            jobs_before += 1
     return most
 
 
@@ -93,18 +98,17 @@ def _capacity(replicas: int, seconds: float, fleet: Fleet) -> float:
     return min(replicas, fleet.ready) * max(0.0, seconds) + max(0.0, late)
 
 
-def _needed(before: float, slack: float, fleet: Fleet) -> int | None:
-    """The fewest replicas by which `before` is done within `slack` and one is free then. None: there are not enough."""
+def _by_number(jobs_before: int, slack: float, fleet: Fleet) -> int | None:
+    """One for each job. None: it would be late even so."""
+    begins = 0.0 if jobs_before < fleet.ready else fleet.load_seconds
+    return jobs_before + 1 if slack >= begins else None
+
+
+def _by_work(before: float, slack: float, fleet: Fleet) -> int | None:
+    """The fewest by which `before` is done within `slack`. None: no number is known to do it."""
     there = min(fleet.ready, fleet.replicas_max)
-    if slack >= 0 and there and before <= there * slack + _ROUNDING:
-        return max(1, math.ceil(before / slack - _ROUNDING)) if slack > 0 else 1
-    if slack < fleet.load_seconds:
+    if slack > 0 and there and before <= there * slack + _ROUNDING:
+        return max(1, math.ceil(before / slack - _ROUNDING))
+    if slack <= fleet.load_seconds or not before:
         return None
-    rest, late = before - there * slack, slack - fleet.load_seconds
-    if rest <= 0:
-        more = 1  # nobody is there yet, and nothing is before it
-    elif late > 0:
-        more = math.ceil(rest / late - _ROUNDING)
-    else:
-        return None
-    return there + more if there + more <= fleet.replicas_max else None
+    return there + math.ceil((before - there * slack) / (slack - fleet.load_seconds) - _ROUNDING)
