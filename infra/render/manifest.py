@@ -52,9 +52,20 @@ def digest(*texts: str) -> str:
     return sha256("\0".join(texts).encode()).hexdigest()[:16]
 
 
+# What the YAML of Kubernetes reads as a number or a truth where the one of Python reads text: 1e3, y.
+_DOUBTFUL = re.compile(r"[-+.]?[0-9]\S*|[yYnN]")
+
+
 class _Plain(yaml.SafeDumper):
     def ignore_aliases(self, data: Any) -> bool:
         return True
+
+    def text(self, value: str) -> yaml.ScalarNode:
+        style = "'" if _DOUBTFUL.fullmatch(value) else None
+        return self.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+_Plain.add_representer(str, _Plain.text)
 
 
 def to_yaml(documents: list[Manifest], *, apart: bool = True) -> str:

@@ -1,7 +1,7 @@
 """Helm is not needed here: its templates use an index, a quote, an int and the release's namespace, which are played.
 
-So this shows that the chart's defaults are the Kustomize base and that nothing else is left in the templates, and not
-that Helm reads them.
+So this shows that the chart's defaults are the Kustomize base and that nothing else is left in the templates. That
+Helm reads them is shown by `make infra-check`, which has its engine.
 """
 
 import json

@@ -1,0 +1,27 @@
+import pytest
+
+from infra.render.manifest import object_name, to_yaml
+
+
+@pytest.mark.parametrize(
+    "text", ["1e3", "y", "N", "0x1F", "1_000", "12345678e9012345", "true", "null", "08", "1:30", ""]
+)
+def test_a_text_that_another_reader_of_yaml_takes_for_something_else_is_quoted(text: str) -> None:
+    """Kubernetes reads YAML by rules of its own: 1e3 is a number there."""
+    assert to_yaml([{"key": text}]) == f"---\nkey: '{text}'\n"
+
+
+def test_a_list_that_stands_twice_is_written_twice() -> None:
+    shared = ["a"]
+    assert "*" not in to_yaml([{"one": shared, "two": shared}])
+
+
+@pytest.mark.parametrize("name", ["kiln.requests", "kiln-admission", "a"])
+def test_a_name_that_kubernetes_takes_stays(name: str) -> None:
+    assert object_name(name) == name
+
+
+def test_names_that_kubernetes_refuses_stay_apart() -> None:
+    names = {object_name(name) for name in ("Kiln", "kiln_", "kiln", "-kiln", "kiln..x", "___")}
+    assert len(names) == 6
+    assert object_name("Kiln.Requests").startswith("kiln-requests-")
