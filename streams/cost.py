@@ -67,15 +67,15 @@ class Projection:
 
 
 class Costs:
-    """Of [since, until), widened to full hours of UTC, since consumers tell no less."""
+    """Of [since, until), widened to full hours of UTC, since consumers tell no less. `now`: beyond it nothing is known."""
 
-    def __init__(self, since: datetime, until: datetime) -> None:
+    def __init__(self, since: datetime, until: datetime, now: datetime) -> None:
         """Raises ValueError where nothing lies between."""
         if since >= until:
             raise ValueError("the period ends before it begins; give an --until that is later than --since")
         self.since = _full_hour(since)
         self.until = until if until == _full_hour(until) else _full_hour(until) + _HOUR
-        self._ended = until
+        self._ended = min(until, now)
         self.tenants: dict[str, Charged] = defaultdict(Charged)
         self.configs: dict[str, Charged] = defaultdict(Charged)
         self.pools: dict[str, Charged] = defaultdict(Charged)

@@ -8,33 +8,38 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from aiokafka import TopicPartition
-from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 from rich.live import Live
-from rich.table import Table
 
 from infra.broker import server
 from infra.broker.settings import BrokerSettings
 from infra.demo.load import Sent, bad, good, repeats
+from infra.demo.pools import demo_pools, write_pools
+from infra.demo.replicas import Replicas
 from infra.demo.services import Service, fresh_folder, running
 from infra.demo.sheet import Picture, contact_sheet
-from infra.demo.summary import summarise
+from infra.demo.summary import bill, summarise
+from infra.demo.table import lag_of_group, requests_table
 from schemas.dead_letter import HEADER_REASON
 from schemas.deployment import DeploymentSettings
 from schemas.errors import CatalogueError, CommandError
-from schemas.result import GenerationResult, Rejected, Succeeded
+from schemas.pools import Pools
+from schemas.result import GenerationResult, Succeeded
 from schemas.topics import Catalogue, TopicSettings
 from streams.artifacts import fetch
 from streams.client import PromptClient
 from streams.commands.common import deployment, run
-from streams.commands.lag import all_lags
+from streams.commands.cost import read_costs
+from streams.commands.lag import all_offsets
+from streams.cost import Costs
 from streams.kafka.admin import create_topics
 from streams.kafka.log import read_log
 from streams.kafka.settings import KafkaSettings
@@ -42,17 +47,27 @@ from streams.kafka.settings import KafkaSettings
 _READY_SECONDS = 120.0
 _DONE_SECONDS = 240.0
 _CONSUMERS = 2
-_IN_FLIGHT = {"kiln_gpu_in_flight_jobs", "kiln_gpu_settling_jobs"}
 
 
 def demo(
     folder: Annotated[
         Path, typer.Option("--folder", help="Where it keeps everything: empty, or an earlier demo's.")
     ] = Path(".kiln/demo"),
+    price: Annotated[
+        float, typer.Option("--price", min=0, help="USD an hour of a consumer, where its pool costs nothing.")
+    ] = 2.0,
 ) -> None:
     """Run the whole pipeline on 60 prompts, bad ones among them, and show what came of each."""
     console = Console()
-    catalogue = _catalogue()
+    declared = DeploymentSettings()
+    try:
+        pools = demo_pools(declared.load_pools(), price)
+        configs = declared.load_configs()
+        # A prefix of this run, so that a broker in use is left as it is.
+        catalogue = Catalogue(TopicSettings(prefix=f"demo-{int(time.time())}"), pools)
+        replicas = {name: Replicas(pool, name, configs) for name, pool in pools.pools.items()}
+    except CatalogueError as error:
+        raise CommandError(f"{error}; run the demo in the repository's root") from error
     folder = fresh_folder(folder).resolve()
     console.rule("promptkiln")
     console.print("small models, made in code …")
@@ -60,13 +75,13 @@ def demo(
     named = os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
     if named:
         kafka, _ = deployment()
-        _run(kafka, catalogue, folder, console)
+        _run(kafka, catalogue, replicas, folder, console)
         return
     settings = BrokerSettings(home=folder)
     console.print("a real Apache Kafka …")
     started = server.up(settings, console, tied=True)
     try:
-        _run(KafkaSettings.load(bootstrap_servers=started.bootstrap), catalogue, folder, console)
+        _run(KafkaSettings.load(bootstrap_servers=started.bootstrap), catalogue, replicas, folder, console)
     finally:
         server.down(settings)
 
@@ -81,15 +96,12 @@ def _make_models(folder: Path) -> None:
     add_moving_shapes(folder)
 
 
-def _catalogue() -> Catalogue:
-    """The declared pools under a prefix of this run, so that a broker in use is left as it is."""
-    try:
-        return Catalogue(TopicSettings(prefix=f"demo-{int(time.time())}"), DeploymentSettings().load_pools())
-    except CatalogueError as error:
-        raise CommandError(f"{error}; run the demo in the repository's root") from error
-
-
-def _run(kafka: KafkaSettings, catalogue: Catalogue, folder: Path, console: Console) -> None:
+def _run(
+    kafka: KafkaSettings, catalogue: Catalogue, replicas: Mapping[str, Replicas], folder: Path, console: Console
+) -> None:
+    began = datetime.now(UTC)
+    pools = folder / "pools.yaml"
+    write_pools(Pools(pools=dict(catalogue.pools)), pools)
     prefix = catalogue.settings.prefix
     created = run(create_topics(kafka, catalogue))
     console.print(f"{len(created)} topics, each named {prefix}.…", highlight=False)
@@ -98,6 +110,7 @@ def _run(kafka: KafkaSettings, catalogue: Catalogue, folder: Path, console: Cons
     common = {
         "KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
         "KILN_TOPICS_PREFIX": prefix,
+        "KILN_POOLS": str(pools),
         "KILN_HOME": str(folder),
         "KILN_STORE_URL": (folder / "store").as_uri(),
         "KILN_GPU_MODELS_DIR": str(folder / "models"),
@@ -114,7 +127,14 @@ def _run(kafka: KafkaSettings, catalogue: Catalogue, folder: Path, console: Cons
     with running(services):
         console.print(f"admission and {_CONSUMERS} GPU consumers on the CPU; logs in {logs}")
         _wait_ready(services, ports)
-        run(_drive(kafka, catalogue, services, ports[1:], folder, console))
+        sent, results, seconds = run(_drive(kafka, catalogue, services, ports[1:], replicas, folder, console))
+    # What consumers cost is known when they have said their last words.
+    costs = Costs(began, ended := datetime.now(UTC), ended)
+    run(read_costs(kafka, catalogue, costs))
+    dead_letters = run(_dead_letters(kafka, catalogue))
+    summary = summarise(sent, results, dead_letters, seconds)
+    summary |= bill(costs, summary["pictures"], max(each.most for each in replicas.values()))
+    _finish(summary, sent, results, folder, console)
 
 
 def _free_port() -> int:
@@ -153,9 +173,10 @@ async def _drive(
     catalogue: Catalogue,
     services: Sequence[Service],
     ports: Sequence[int],
+    replicas: Mapping[str, Replicas],
     folder: Path,
     console: Console,
-) -> None:
+) -> tuple[list[Sent], list[GenerationResult], float]:
     sent = [*good(), *bad(), *repeats()]
     waiting = {(each.tenant, each.request_id) for each in sent if each.request_id}
     results: list[GenerationResult] = []
@@ -168,11 +189,12 @@ async def _drive(
                 arrived = await client.poll(0.5)
                 results += arrived
                 waiting -= {(each.tenant, each.request_id) for each in arrived}
-                lags = await all_lags(kafka, catalogue)
-                live.update(await _table(catalogue, lags, results, ports))
+                offsets = await all_offsets(kafka, catalogue)
+                pages = await asyncio.gather(*(asyncio.to_thread(_get, port, "/metrics") for port in ports))
+                live.update(requests_table(catalogue, offsets, results, pages, replicas, time.monotonic() - began))
                 for service in services:
                     service.check()
-                if not waiting and not any(sum(topics.values()) for topics in lags.values()):
+                if not waiting and not any(lag_of_group(offsets, group) for group in offsets):
                     break
                 if time.monotonic() - began > _DONE_SECONDS:
                     raise CommandError(
@@ -180,39 +202,22 @@ async def _drive(
                     )
         seconds = time.monotonic() - began
         results += await client.poll(1.0)
-    dead_letters = await _dead_letters(kafka, catalogue)
-    summary = await asyncio.to_thread(summarise, sent, results, dead_letters, seconds)
+    return sent, results, seconds
+
+
+def _finish(
+    summary: dict[str, Any], sent: Sequence[Sent], results: Sequence[GenerationResult], folder: Path, console: Console
+) -> None:
+    """Raises CommandError where a promise was broken."""
     (folder / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
     sheet = folder / "contact-sheet.png"
-    sheet.write_bytes(await asyncio.to_thread(_sheet, sent, results))
+    sheet.write_bytes(_sheet(sent, results))
     console.print()
     console.print_json(json.dumps(summary))
     console.print(f"pictures: {sheet}", soft_wrap=True)
     wrong = [name for name in ("lost", "duplicates", "failed") if summary[name]]
     if wrong or summary["artifacts_verified"] != summary["pictures"]:
         raise CommandError(f"the demo broke a promise ({', '.join(wrong) or 'artifacts'}); see {folder}/summary.json")
-
-
-async def _table(
-    catalogue: Catalogue, lags: dict[str, dict[str, int]], results: Sequence[GenerationResult], ports: Sequence[int]
-) -> Table:
-    pages = await asyncio.gather(*(asyncio.to_thread(_get, port, "/metrics") for port in ports))
-    in_flight = sum(
-        int(sample.value)
-        for page in pages
-        if page
-        for family in text_string_to_metric_families(page)
-        for sample in family.samples
-        if sample.name in _IN_FLIGHT
-    )
-    rejected = sum(isinstance(result, Rejected) for result in results)
-    table = Table("pool", "waiting", "running", "done", "rejected", "lag", title="requests")
-    table.add_row("admission", str(sum(lags[catalogue.admission_group].values())), "", "", str(rejected), "")
-    for pool in catalogue.pools:
-        lag = sum(lags[catalogue.gpu_group(pool)].values())
-        done = sum(isinstance(result, Succeeded) for result in results)
-        table.add_row(pool, str(max(0, lag - in_flight)), str(in_flight), str(done), "", str(lag))
-    return table
 
 
 async def _dead_letters(kafka: KafkaSettings, catalogue: Catalogue) -> Counter[str]:

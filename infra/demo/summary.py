@@ -2,11 +2,13 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 from infra.demo.load import Sent
 from schemas.result import GenerationResult, Rejected, Succeeded
 from streams.artifacts import fetch
+from streams.cost import Costs
 
 
 def percentiles(values: Sequence[float]) -> dict[str, float]:
@@ -55,4 +57,20 @@ def summarise(
         "run_seconds": percentiles([sum(run.values()) - run.get("wait", 0.0) for run in runs]),
         "gpu_seconds": round(sum(result.gpu_seconds for result in succeeded), 2),
         "seconds": round(seconds, 1),
+    }
+
+
+def bill(costs: Costs, pictures: int, replicas_max: int) -> dict[str, Any]:
+    """Money of the whole demo, by `kiln cost`'s figures: `cost_usd` is charged to requests, `paid_usd` is what the
+    consumers cost, `idle_cost_usd` and `loading_cost_usd` of it for nothing. `keda_replicas_max`: what KEDA would have
+    run at the most."""
+    charged = sum((each.usd for each in costs.tenants.values()), Decimal(0))
+    held = costs.held().values()
+    return {
+        "cost_usd": float(charged),
+        "cost_per_picture_usd": round(float(charged) / max(1, pictures), 6),
+        "paid_usd": float(sum((each.total_usd for each in held), Decimal(0))),
+        "idle_cost_usd": float(sum((each.usd["idle"] for each in held), Decimal(0))),
+        "loading_cost_usd": float(sum((each.usd["loading"] for each in held), Decimal(0))),
+        "keda_replicas_max": replicas_max,
     }

@@ -46,17 +46,18 @@ def cost(
 
     Requests come from the results that are retained, consumers from what they tell of their hours.
     """
-    end = datetime.now(UTC) if until is None else until.replace(tzinfo=UTC)
+    now = datetime.now(UTC)
+    end = now if until is None else until.replace(tzinfo=UTC)
     begin = end.replace(day=1, hour=0, minute=0, second=0, microsecond=0) if since is None else since
     try:
-        costs = Costs(begin.replace(tzinfo=UTC), end)
+        costs = Costs(begin.replace(tzinfo=UTC), end, now)
     except ValueError as error:
         raise CommandError(str(error)) from error
     try:
         budgets = Budgets(DeploymentSettings())
     except CatalogueError as error:
         raise CommandError(str(error)) from error
-    run(_read(*deployment(), costs))
+    run(read_costs(*deployment(), costs))
     if as_json:
         Console().print_json(json.dumps(as_object(costs, budgets)))
     else:
@@ -81,7 +82,8 @@ class Budgets:
         }
 
 
-async def _read(kafka: KafkaSettings, catalogue: Catalogue, costs: Costs) -> None:
+async def read_costs(kafka: KafkaSettings, catalogue: Catalogue, costs: Costs) -> None:
+    """Fold what is committed now. Raises StreamError, KafkaError."""
     await require_topics(kafka, [catalogue.results, catalogue.uptime])
 
     def result(record: Record) -> None:

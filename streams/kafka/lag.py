@@ -3,6 +3,7 @@ nothing was committed. The end is the last stable offset, beyond which nothing c
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
@@ -15,11 +16,29 @@ from streams.kafka.settings import KafkaSettings
 _COORDINATOR_TRIES, _PAUSE_SECONDS = 100, 0.1  # a new cluster makes its offsets topic when first asked
 
 
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """Of a partition. `committed`: of a group, None where it has none or they expired; `start`: the oldest held."""
+
+    committed: int | None
+    start: int
+    end: int
+
+    @property
+    def lag(self) -> int:
+        return self.end - (self.start if self.committed is None else self.committed)
+
+
 async def group_lag(kafka: KafkaSettings, group: str, topics: Sequence[str]) -> dict[str, int]:
     """Topic -> records that can be read and `group` has not committed. A topic that is missing has none.
 
     Raises KafkaError where the cluster does not answer.
     """
+    return {topic: sum(each.lag for each in of) for topic, of in (await group_offsets(kafka, group, topics)).items()}
+
+
+async def group_offsets(kafka: KafkaSettings, group: str, topics: Sequence[str]) -> dict[str, list[Offsets]]:
+    """Topic -> the offsets of its partitions; none of a topic that is missing. Raises as group_lag does."""
     admin = admin_client(kafka)
     await admin.start()
     try:
@@ -39,11 +58,11 @@ async def group_lag(kafka: KafkaSettings, group: str, topics: Sequence[str]) -> 
             await stop_client(consumer, kafka.close_timeout_ms / 1000)
     finally:
         await admin.close()
-    lags = dict.fromkeys(topics, 0)
-    for partition in partitions:
-        offset = committed[partition].offset if partition in committed else -1
-        lags[partition.topic] += ends[partition] - (offset if offset >= 0 else begins[partition])
-    return lags
+    found: dict[str, list[Offsets]] = {topic: [] for topic in topics}
+    for each in partitions:
+        offset = committed[each].offset if each in committed else -1
+        found[each.topic].append(Offsets(offset if offset >= 0 else None, begins[each], ends[each]))
+    return found
 
 
 async def _committed(admin: AIOKafkaAdminClient, group: str) -> Mapping[TopicPartition, OffsetAndMetadata]:

@@ -33,7 +33,7 @@ def hour(at: datetime, consumer: str = "c", price: float = 2.0, pool: str = "a",
 
 @pytest.fixture
 def costs() -> Iterator[Costs]:
-    made = Costs(NOON + timedelta(minutes=20), NOON + 2 * HOUR)
+    made = Costs(NOON + timedelta(minutes=20), NOON + 2 * HOUR, NOON + 3 * HOUR)
     yield made
     total = sum((each.usd for each in made.tenants.values()), Decimal(0))
     for sums in (made.configs, made.pools):  # each is another view of the same results
@@ -78,7 +78,7 @@ def test_the_newest_record_of_an_hour_counts_at_the_price_it_had(costs: Costs) -
 
 
 def test_a_month_goes_as_the_part_that_is_known() -> None:
-    costs = Costs(NOON, NOON + 2 * HOUR)
+    costs = Costs(NOON, NOON + 30 * HOUR, NOON + 2 * HOUR)
     assert costs.projection() is None
     assert (costs.held(), costs.tenants) == ({}, {})
     costs.fold_uptime(hour(NOON + HOUR, idle=3600))  # the deployment's first
@@ -95,4 +95,4 @@ def test_a_month_goes_as_the_part_that_is_known() -> None:
 
 def test_a_period_ends_after_it_begins() -> None:
     with pytest.raises(ValueError, match="later than --since"):
-        Costs(NOON, NOON)
+        Costs(NOON, NOON, NOON)
