@@ -74,8 +74,11 @@ def _gate(declared: Declared) -> list[Manifest]:
 
 def _scaler(declared: Declared) -> list[Manifest]:
     """Without a budget: there is one, and a node must be drained all the same."""
+    made = list(scaler(declared))
+    if not made:
+        return []
     return [
-        *scaler(declared),
+        *made,
         network_policy(declared, SCALER, "scaler", None, asked_by=(declared.cluster.scaler.keda_namespace, GRPC)),
         pod_monitor(declared, SCALER, "scaler", None),
     ]

@@ -86,7 +86,10 @@ def gate(declared: Declared) -> Iterator[Manifest]:
 
 
 def scaler(declared: Declared) -> Iterator[Manifest]:
-    """Always: where no pool is scaled by it, it still keeps the offsets of sleeping groups alive."""
+    """Nothing where no pool asks it, or where it runs elsewhere."""
+    asked = any(pool.scaling.signal == "gpu_seconds" for pool in declared.pools.pools.values())
+    if not asked or declared.cluster.scaler.address is not None:
+        return
     kept, mounts = volumes(declared, "scaler")
     env = [*_health("KILN_SCALER", 8084), {"name": "KILN_SCALER_HOST", "value": _ANYWHERE}]
     yield service_account(declared, SCALER, "scaler", None, asks=False)

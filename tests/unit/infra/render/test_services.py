@@ -71,6 +71,16 @@ def test_keda_finds_the_scaler_at_the_address_that_its_trigger_names(example: De
     assert {"name": "KILN_SCALER_PORT", "value": "8085"} in container["env"]
 
 
+def test_there_is_no_scaler_where_nobody_asks_it_or_it_is_elsewhere(declare: Declare) -> None:
+    def by_lag(body: dict[str, Any]) -> None:
+        body["pools"]["slices"]["scaling"] = {"signal": "lag", "item_seconds": 1}
+
+    def elsewhere(body: dict[str, Any]) -> None:
+        body["cluster"]["scaler"] = {"address": "scaler.elsewhere:8085"}
+
+    assert list(scaler(declare(by_lag))) == list(scaler(declare(elsewhere))) == []
+
+
 def test_services_ask_the_api_server_nothing(example: Declared) -> None:
     for found in (list(admission(example)), list(scaler(example))):
         assert _deployment(found)["template"]["spec"]["automountServiceAccountToken"] is False
