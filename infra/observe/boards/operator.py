@@ -47,11 +47,13 @@ BOARD = Board(
         ),
         Panel(
             title="Consumers",
-            description="Processes that are scraped, and members of the pool's group: one that loads is no member yet.",
+            description="Processes that are scraped, members of the pool's group (one that loads is none yet), and the "
+            "fewest that meet every deadline which can be met, where the external scaler runs.",
             unit="short",
             queries=(
                 Query(f"max by (pool) (pool:kiln_consumers:count{{{_POOL}}})", "{{pool}} running"),
                 Query(f"max by (pool) (kiln_admission_pool_consumers{{{_POOL}}})", "{{pool}} in the group"),
+                Query(f"max by (pool) (kiln_scaler_replicas_in_time{{{_POOL}}})", "{{pool}} wanted"),
             ),
         ),
         Panel(
@@ -129,8 +131,8 @@ BOARD = Board(
                 Query("sum(increase(kiln_gpu_dead_letters_total[10m]))", "dead letters of consumers"),
                 Query("sum(increase(kiln_gpu_engine_restarts_total[10m]))", "engine restarts"),
                 Query(
-                    "sum(increase(kiln_admission_lease_voids_total[10m])) "
-                    "+ (sum(increase(kiln_gpu_lease_voids_total[10m])) or vector(0)) or vector(0)",
+                    "(sum(increase(kiln_admission_lease_voids_total[10m])) or vector(0)) "
+                    "+ (sum(increase(kiln_gpu_lease_voids_total[10m])) or vector(0))",
                     "leases void",
                 ),
             ),
