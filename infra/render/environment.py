@@ -27,7 +27,7 @@ DECLARED_AT = "/etc/kiln/declared"
 CONFIGS_AT = "/etc/kiln/configs"
 AUTHORITY_AT = "/etc/kiln/authority"
 CERTIFICATE_AT = "/etc/kiln/certificate"
-_KINDS: tuple[type[BaseSettings], ...] = (
+SERVICES: tuple[type[BaseSettings], ...] = (
     AdmissionLimits,
     AdmissionServiceSettings,
     GateSettings,
@@ -142,6 +142,6 @@ def _more(cluster: Cluster, made: dict[str, str]) -> dict[str, str]:
 
 
 def _known() -> Iterator[str]:
-    for kind in _KINDS:
+    for kind in SERVICES:
         prefix = str(kind.model_config.get("env_prefix", ""))
         yield from (f"{prefix}{field}".upper() for field in kind.model_fields)

@@ -1,3 +1,4 @@
+import itertools
 import re
 import shutil
 import subprocess
@@ -13,7 +14,7 @@ from infra.render.kustomize import kustomize
 from infra.render.manifest import Manifest
 from schemas.deployment import DeploymentSettings
 from schemas.errors import CatalogueError
-from tests.unit.infra.render.conftest import EXAMPLE, Declare
+from tests.unit.infra.render.conftest import EXAMPLE, Declare, Found
 from tests.unit.infra.render.test_services import OWN_TOPIC
 
 OVERLAYS = ("base", "overlays/development", "overlays/production")
@@ -28,11 +29,11 @@ def test_the_same_declarations_give_the_same_bytes() -> None:
     assert list(once.items()) == list(again.items())
 
 
-def test_a_pool_has_everything_that_runs_scales_guards_and_watches_it(example: Declared) -> None:
+def test_a_pool_has_everything_that_runs_scales_guards_and_watches_it(found: Found) -> None:
     for pool in ("default", "slices"):
-        found = documents(example)[f"pool-{pool}.yaml"]
-        assert {each["metadata"]["name"] for each in found} == {f"kiln-gpu-{pool}"}
-        assert [each["kind"] for each in found] == [
+        made = found[f"pool-{pool}.yaml"]
+        assert {each["metadata"]["name"] for each in made} == {f"kiln-gpu-{pool}"}
+        assert [each["kind"] for each in made] == [
             "ServiceAccount",
             "Role",
             "RoleBinding",
@@ -65,9 +66,9 @@ def test_every_selector_finds_the_pods_of_its_deployment_alone(declare: Declare)
         assert sum(labels.items() <= pod.items() for pod in pods) == 1, each["kind"]
 
 
-def test_no_secret_is_rendered(example: Declared) -> None:
+def test_no_secret_is_rendered(found: Found) -> None:
     """Secrets by reference only: none is made, and no variable with such a name has a value."""
-    for each in _all(example):
+    for each in itertools.chain.from_iterable(found.values()):
         assert each["kind"] != "Secret"
         if each["kind"] == "Deployment":
             for variable in each["spec"]["template"]["spec"]["containers"][0]["env"]:
@@ -75,14 +76,14 @@ def test_no_secret_is_rendered(example: Declared) -> None:
                     assert "value" not in variable
 
 
-def test_the_pods_read_what_was_declared(example: Declared) -> None:
-    maps = {each["metadata"]["name"]: each["data"] for each in documents(example)["settings.yaml"]}
+def test_the_pods_read_what_was_declared(example: Declared, found: Found) -> None:
+    maps = {each["metadata"]["name"]: each["data"] for each in found["settings.yaml"]}
     assert yaml.safe_load(maps["kiln-declared"]["pools.yaml"]) == yaml.safe_load(example.pools_text)
     assert set(maps["kiln-configs"]) >= {"shapes.yaml", "configs.lock"}
 
 
-def test_what_a_gpu_consumer_tells_has_the_name_of_its_pool(example: Declared) -> None:
-    (monitor,) = (each for each in documents(example)["pool-slices.yaml"] if each["kind"] == "PodMonitor")
+def test_what_a_gpu_consumer_tells_has_the_name_of_its_pool(found: Found) -> None:
+    (monitor,) = (each for each in found["pool-slices.yaml"] if each["kind"] == "PodMonitor")
     (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
     assert endpoint["relabelings"] == [{"targetLabel": "pool", "replacement": "slices"}]
     assert monitor["metadata"]["labels"]["release"] == "prometheus"
@@ -110,11 +111,11 @@ def test_too_many_configurations_for_a_config_map_are_refused(example: Declared)
         documents(huge)
 
 
-def test_kustomize_builds_the_base_and_both_overlays(tmp_path: Path, example: Declared) -> None:
+def test_kustomize_builds_the_base_and_both_overlays(tmp_path: Path, found: Found) -> None:
     kubectl = shutil.which("kubectl")
     if kubectl is None:
         pytest.skip("kubectl is not on this machine; it builds the overlays")
-    for name, text in kustomize(documents(example)).items():
+    for name, text in kustomize(found).items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     built = {}
@@ -124,7 +125,7 @@ def test_kustomize_builds_the_base_and_both_overlays(tmp_path: Path, example: De
         )
         built[overlay] = list(yaml.safe_load_all(done.stdout))
     kinds = {overlay: [each["kind"] for each in made] for overlay, made in built.items()}
-    assert sorted(kinds["base"]) == sorted(each["kind"] for each in _all(example))
+    assert sorted(kinds["base"]) == sorted(each["kind"] for each in itertools.chain(*found.values()))
     assert kinds["overlays/production"] == kinds["base"]
     assert set(kinds["base"]) - set(kinds["overlays/development"]) == {"PodMonitor", "PrometheusRule"}
     scaled = [each["spec"] for each in built["overlays/development"] if each["kind"] == "ScaledObject"]

@@ -1,10 +1,12 @@
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from infra.render.declared import Declared
 from infra.render.documents import documents
-from infra.render.environment import OWNED, shared
+from infra.render.environment import OWNED, SERVICES, shared
 from schemas.errors import CatalogueError
 from schemas.topics import TopicSettings
 from tests.unit.infra.render.conftest import Declare
@@ -68,3 +70,18 @@ def test_what_a_container_sets_cannot_be_set_for_all(declare: Declare) -> None:
     }
     assert own <= OWNED
     assert own.isdisjoint(shared(declared))
+
+
+def test_the_settings_of_every_service_are_known_to_the_renderer() -> None:
+    """One that is not would be refused in cluster.environment as read by nobody: add its class to SERVICES."""
+    written = {
+        found[1]
+        for package in ("schemas", "admission", "streams", "gpu_consumer", "infra")
+        for path in Path(package).rglob("*.py")
+        for found in re.finditer(r'env_prefix="([A-Z_]+)"', path.read_text())
+    }
+    of_no_pod = {
+        "KILN_",
+        "KILN_ALERT_",
+    }  # where the files are, and the development broker; what rules are rendered with
+    assert written - of_no_pod == {str(kind.model_config.get("env_prefix")) for kind in SERVICES}

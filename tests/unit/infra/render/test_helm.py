@@ -16,7 +16,7 @@ from infra.render.declared import Declared
 from infra.render.documents import documents
 from infra.render.helm import STAMP_ANNOTATION, helm, values
 from infra.render.manifest import Manifest
-from tests.unit.infra.render.conftest import Declare
+from tests.unit.infra.render.conftest import Declare, Found
 from tests.unit.infra.render.test_services import OWN_TOPIC
 
 _INDEX = re.compile(r'\{\{ index \.Values ((?:"[^"]*" )+)\| (quote|int) \}\}')
@@ -82,9 +82,9 @@ def test_values_reach_every_object_that_has_them(example: Declared) -> None:
     ],
 )
 def test_a_value_that_would_be_passed_over_or_break_the_rest_is_refused(
-    example: Declared, path: tuple[str, ...], value: Any
+    example: Declared, found: Found, path: tuple[str, ...], value: Any
 ) -> None:
-    schema = Draft7Validator(json.loads(helm(example, documents(example), "0")["values.schema.json"]))
+    schema = Draft7Validator(json.loads(helm(example, found, "0")["values.schema.json"]))
     given: dict[str, Any] = values(example)
     schema.validate(given)
     node = given

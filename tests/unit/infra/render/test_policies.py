@@ -3,10 +3,9 @@ from typing import Any
 import pytest
 
 from infra.render.declared import Declared
-from infra.render.documents import documents
 from infra.render.policies import network_policy
 from schemas.errors import CatalogueError
-from tests.unit.infra.render.conftest import Declare
+from tests.unit.infra.render.conftest import Declare, Found
 
 
 def _ports(policy: dict[str, Any], way: str) -> set[int | str]:
@@ -49,8 +48,8 @@ def test_an_address_without_a_port_is_refused(declare: Declare) -> None:
         network_policy(declare(change), "x", "admission", None)
 
 
-def test_keda_and_prometheus_alone_come_in(example: Declared) -> None:
-    (policy,) = (each for each in documents(example)["scaler.yaml"] if each["kind"] == "NetworkPolicy")
+def test_keda_and_prometheus_alone_come_in(found: Found) -> None:
+    (policy,) = (each for each in found["scaler.yaml"] if each["kind"] == "NetworkPolicy")
     came = {
         (rule["from"][0]["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"], rule["ports"][0]["port"])
         for rule in policy["spec"]["ingress"]
@@ -58,11 +57,11 @@ def test_keda_and_prometheus_alone_come_in(example: Declared) -> None:
     assert came == {("monitoring", "health"), ("keda", "grpc")}
 
 
-def test_a_drained_node_takes_one_pod_of_a_pool_at_a_time(example: Declared) -> None:
+def test_a_drained_node_takes_one_pod_of_a_pool_at_a_time(found: Found) -> None:
     budgets = [
         each
         for name in ("pool-default.yaml", "pool-slices.yaml", "admission.yaml")
-        for each in documents(example)[name]
+        for each in found[name]
         if each["kind"] == "PodDisruptionBudget"
     ]
     assert [each["spec"]["maxUnavailable"] for each in budgets] == [1, 1, 1]
