@@ -15,6 +15,7 @@ from infra.scaling.keda import Partition
 from schemas.topics import Catalogue
 from streams.kafka.clients import admin_client, log_consumer, stop_client
 from streams.kafka.groups import members_of
+from streams.kafka.lag import committed_offsets
 from streams.kafka.renewal import is_consumer
 from streams.kafka.settings import KafkaSettings
 
@@ -79,7 +80,7 @@ class Groups:
         }
         # Ends after the offsets: a lag may be told too high for a moment, never too low.
         committed = {
-            pool: await admin.list_consumer_group_offsets(self._catalogue.gpu_group(pool)) for pool in self._books
+            pool: await committed_offsets(admin, self._catalogue.gpu_group(pool)) for pool in self._books
         }
         begins = await reader.beginning_offsets(list(where))
         ends = await reader.end_offsets(list(where))

@@ -45,7 +45,7 @@ async def group_offsets(kafka: KafkaSettings, group: str, topics: Sequence[str])
         consumer = log_consumer(kafka)
         try:
             await consumer.start()
-            committed = await _committed(admin, group)
+            committed = await committed_offsets(admin, group)
             # The consumer has subscribed to nothing, so it knows no partitions: the admin client asks for them.
             partitions = [
                 TopicPartition(topic["topic"], each["partition"])
@@ -65,7 +65,8 @@ async def group_offsets(kafka: KafkaSettings, group: str, topics: Sequence[str])
     return found
 
 
-async def _committed(admin: AIOKafkaAdminClient, group: str) -> Mapping[TopicPartition, OffsetAndMetadata]:
+async def committed_offsets(admin: AIOKafkaAdminClient, group: str) -> Mapping[TopicPartition, OffsetAndMetadata]:
+    """What `group` has committed; nothing where it never did. Raises KafkaError."""
     tries = 0
     while True:
         try:

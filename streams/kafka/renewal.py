@@ -19,6 +19,7 @@ from aiokafka.protocol.group import JoinGroupRequest, LeaveGroupRequest
 
 from streams.kafka.clients import admin_client
 from streams.kafka.groups import Member, members_of
+from streams.kafka.lag import committed_offsets
 from streams.kafka.settings import KafkaSettings
 
 _LOG = logging.getLogger(__name__)
@@ -92,13 +93,12 @@ async def renew(kafka: KafkaSettings, group: str, protocols: Sequence[str]) -> R
     admin = admin_client(kafka)
     await admin.start()
     try:
-        coordinator = await admin.find_coordinator(group)
-        if (await members_of(admin, [group]))[group]:
-            return "in use"
-        committed = await admin.list_consumer_group_offsets(group, coordinator)
+        committed = await committed_offsets(admin, group)
         if not any(each.offset >= 0 for each in committed.values()):
             return "nothing committed"
-        await _visit(admin, kafka, group, coordinator, protocols)
+        if (await members_of(admin, [group]))[group]:
+            return "in use"
+        await _visit(admin, kafka, group, await admin.find_coordinator(group), protocols)
         return "renewed"
     finally:
         await admin.close()

@@ -16,6 +16,7 @@ from aiokafka.structs import OffsetAndMetadata
 
 from schemas.topics import Catalogue
 from streams.kafka.clients import admin_client, group_consumer, log_consumer, stop_client
+from streams.kafka.lag import committed_offsets
 from streams.kafka.log import read_log
 from streams.kafka.renewal import Renewals, renew
 from streams.kafka.settings import KafkaSettings
@@ -69,7 +70,7 @@ async def committed(kafka: KafkaSettings, group: str) -> dict[int, int]:
     admin = admin_client(kafka)
     await admin.start()
     try:
-        return {at.partition: each.offset for at, each in (await admin.list_consumer_group_offsets(group)).items()}
+        return {at.partition: each.offset for at, each in (await committed_offsets(admin, group)).items()}
     finally:
         await admin.close()
 

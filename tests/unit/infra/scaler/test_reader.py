@@ -1,0 +1,33 @@
+"""What a record of work tells the scaler, whoever wrote it."""
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from infra.scaler.reader import deadline_of, price_of
+from schemas.codec import encode
+from tests.integration.gpu_pool import work_item
+
+
+def test_a_work_item_says_its_price_and_its_deadline() -> None:
+    item = work_item("job", price_gpu_seconds=12.5)
+    assert price_of(encode(item)) == 12.5
+    record: Any = SimpleNamespace(headers=item.headers())
+    assert deadline_of(record) == pytest.approx(item.deadline.timestamp(), abs=0.001)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, b"", b"{", b"[]", b"{}", b'{"price_gpu_seconds":"12"}', b'{"price_gpu_seconds":-1}',
+     b'{"price_gpu_seconds":true}', b'{"price_gpu_seconds":NaN}', b'{"price_gpu_seconds":1e999}'],
+)  # fmt: skip
+def test_what_cannot_be_read_has_no_price_and_stops_nobody(value: bytes | None) -> None:
+    assert price_of(value) is None
+
+
+@pytest.mark.parametrize("headers", [(), (("kiln-deadline-ms", b"soon"),), (("other", b"5"),)])
+def test_without_a_deadline_it_is_never_due(headers: Any) -> None:
+    record: Any = SimpleNamespace(headers=headers)
+    assert deadline_of(record) == math.inf
