@@ -6,10 +6,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test check keda-test observe-test fuzz fault-smoke fault-gpu soak bench-pipeline bench-admission bench-engine bench-memory bench-gpu bench-batching bench-affinity bench-fairness bench-reproducibility clean
+.PHONY: help setup lock demo test check keda-test k8s-test observe-test fuzz fault-smoke fault-gpu soak bench-pipeline bench-admission bench-engine bench-memory bench-gpu bench-batching bench-affinity bench-fairness bench-reproducibility clean
 
 help: ## list the commands
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 23
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 23
 
 setup: $(READY) ## install everything that is locked, with its hashes, into .venv
 
@@ -43,6 +43,9 @@ test: $(READY) ## unit, property, contract and integration tests on a real Kafka
 keda-test: $(READY) ## KEDA's own code reads a pool's group through its life, as docs/autoscaling.md says (needs Go)
 	-$(BIN)/python -m tests.keda.build
 	$(BIN)/pytest tests/keda
+
+k8s-test: $(READY) ## a real control plane and KEDA scale pools from nothing to four and back (needs Go; DRAW=file)
+	$(BIN)/python -m tests.k8s $(if $(DRAW),--draw $(DRAW))
 
 observe-test: $(READY) ## every panel and every rule, asked of a real Prometheus that scrapes a running pipeline (PLOTS=folder draws)
 	PLOTS=$(PLOTS) $(BIN)/pytest tests/observe
