@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test check keda-test k8s-test observe-test fuzz fault-smoke fault-gpu soak bench-pipeline bench-admission bench-engine bench-memory bench-gpu bench-batching bench-affinity bench-fairness bench-reproducibility clean
+.PHONY: help setup lock demo test check infra-check keda-test k8s-test observe-test fuzz fault-smoke fault-gpu soak bench-pipeline bench-admission bench-engine bench-memory bench-gpu bench-batching bench-affinity bench-fairness bench-reproducibility clean
 
 help: ## list the commands
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 23
@@ -25,6 +25,9 @@ $(READY): infra/bootstrap.lock infra/requirements.lock pyproject.toml
 lock: $(READY) ## solve the dependencies again and write their hashes
 	$(BIN)/uv pip compile pyproject.toml --group dev --extra demo --extra gpu --extra infra --extra traces --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-header --output-file infra/requirements.lock
+	for image in build services gpu; do $(BIN)/uv pip compile infra/images/$$image.in --constraint infra/requirements.lock \
+		--universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
+		--output-file infra/images/$$image.lock || exit 1; done
 
 demo: $(READY) ## the main job: broker, admission, two GPU consumers, 60 prompts, a contact sheet
 	$(BIN)/kiln demo
@@ -49,6 +52,10 @@ k8s-test: $(READY) ## a real control plane and KEDA scale pools from nothing to 
 
 observe-test: $(READY) ## every panel and every rule, asked of a real Prometheus that scrapes a running pipeline (PLOTS=folder draws)
 	PLOTS=$(PLOTS) $(BIN)/pytest tests/observe
+
+infra-check: $(READY) ## everything that is rendered, the images and compose.yaml are valid, and each check can fail; needs Go
+	$(BIN)/pytest -q tests/infra --ignore tests/infra/rules
+	$(BIN)/python -m tests.infra.run
 
 fuzz: $(READY) ## 200,000 mutated records through a decision, guided by coverage, then through a broker (SEED=n, RECORDS=n)
 	$(BIN)/python -m tests.fuzz.run $(if $(SEED),--seed $(SEED)) $(if $(RECORDS),--records $(RECORDS))

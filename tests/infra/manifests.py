@@ -1,0 +1,61 @@
+"""Every object strictly: Kubernetes' and KEDA's own types and checks, published schemas, no field that nobody reads."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from infra.render.keda import PUSH_KEYS
+from tests.infra.outcome import Outcome, counted
+from tests.infra.rendered import Rendered
+from tests.infra.strimzi import definitions
+from tests.infra.tools import WORK, ask, findings, keda_folder, kubectl, lines, run
+
+BUILT = WORK / "built"
+_KEDAS = ("scaledobjects", "triggerauthentications")
+
+
+def manifests(files: Sequence[Path], below: Path) -> Outcome:
+    """Raises GoMissing."""
+    keda = keda_folder()
+    crds = [keda / "config" / "crd" / "bases" / f"keda.sh_{kind}.yaml" for kind in _KEDAS]
+    said = [option for path in [*crds, *definitions()] for option in ("-crd", path)]
+    triggers = keda / "schema" / "generated" / "scalers-schema.json"
+    report = ask("manifests", *said, "-triggers", triggers, "-external-keys", ",".join(sorted(PUSH_KEYS)), *files)
+    checked = dict(report["checked"])
+    known = checked.pop("trigger", 0)
+    looked = counted(objects=sum(checked.values()), kinds=len(checked), triggers=known)
+    found = findings(report, below)
+    return Outcome(looked, found if checked else (*found, f"{below} has no objects"))
+
+
+def overlays(rendered: Rendered, name: str) -> tuple[Outcome, list[Path]]:
+    """Built by kubectl kustomize, and the files of what it made. Raises ToolMissing."""
+    made: list[Path] = []
+    found: list[str] = []
+    BUILT.mkdir(parents=True, exist_ok=True)
+    for folder in rendered.overlays():
+        where = str(folder.relative_to(rendered.folder))
+        done = run(kubectl(), "kustomize", folder)
+        if done.code or not done.out.strip():
+            found += lines(done.err or "built nothing", of=where)
+            continue
+        # Kustomize warns of what it will drop one day.
+        found += lines(done.err, of=where)
+        made.append(BUILT / f"{name}-{folder.name}.yaml")
+        made[-1].write_text(done.out, encoding="utf-8")
+    if not rendered.overlays():
+        found.append(f"{rendered.folder} has no kustomization.yaml")
+    return Outcome(counted(overlays=len(made)), tuple(found)), made
+
+
+def charts(rendered: Rendered, name: str) -> tuple[Outcome, list[Path]]:
+    """Rendered by Helm's own engine with the chart's own values, and the files of what it made. Raises GoMissing."""
+    made: list[Path] = []
+    found: list[str] = []
+    BUILT.mkdir(parents=True, exist_ok=True)
+    for chart in rendered.charts():
+        report = ask("chart", chart)
+        found += findings(report, rendered.folder)
+        for number, (path, text) in enumerate(sorted(report.get("files", {}).items())):
+            made.append(BUILT / f"{name}-chart-{number}-{Path(path).stem}.yaml")
+            made[-1].write_text(text, encoding="utf-8")
+    return Outcome(counted(charts=len(rendered.charts()), templates=len(made)), tuple(found)), made
