@@ -56,8 +56,12 @@ class Api:
     def merge(self, path: str, change: Document) -> Any:
         return self._call("PATCH", path, {}, change, "application/merge-patch+json")
 
-    def delete(self, path: str) -> None:
-        self._call("DELETE", path, {})
+    def token(self, namespace: str, account: str) -> str:
+        """By which a pod of this service account may ask, with the rights of its roles."""
+        asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 7200}}
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
+        given: str = self._call("POST", path, {}, asked, "application/json")["status"]["token"]
+        return given
 
     def _call(
         self, method: str, path: str, query: Mapping[str, str], body: Document | None = None, content: str = ""

@@ -35,7 +35,6 @@ class Plane:
         self._keys = make_certificates(folder / "keys")
         self.kubeconfig = folder / "kubeconfig"
         self.kubeconfig.write_text(_kubeconfig(self._keys), encoding="utf-8")
-        self.in_cluster = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(_API)}
         self.api = Api(f"https://127.0.0.1:{_API}", self._keys.authority, _TOKEN)
         self.children: list[Child] = []
 
@@ -53,6 +52,18 @@ class Plane:
         for document in _aggregated():
             self.api.apply(document)
         self._wait(lambda: self._answers(_METRICS_API), "KEDA's metrics API")
+
+    def in_pod(self, namespace: str, account: str) -> dict[str, str]:
+        """What a pod of a service account finds: where the API server is, and its own token."""
+        folder = self._folder / f"account-{account}"
+        folder.mkdir()
+        (folder / "token").write_text(self.api.token(namespace, account), encoding="utf-8")
+        (folder / "ca.crt").write_bytes(self._keys.authority.read_bytes())
+        return {
+            "KUBERNETES_SERVICE_HOST": "127.0.0.1",
+            "KUBERNETES_SERVICE_PORT": str(_API),
+            "KILN_GPU_SERVICE_ACCOUNT_DIR": str(folder),
+        }
 
     def check(self) -> None:
         """Fails where a process has ended by itself."""

@@ -34,9 +34,8 @@ class Scenario:
         self._deadline = deadline
         self._release = world.folder / f"release-{pool}"
         labels = ",".join(f"{key}={value}" for key, value in selector(COMPONENT, pool).items())
-        self._pods = StandIns(
-            plane.api, NAMESPACE, labels, lambda pod: world.member(pool, pod, self._release, plane.in_cluster)
-        )
+        in_pod = plane.in_pod(NAMESPACE, gpu_name(pool))
+        self._pods = StandIns(plane.api, NAMESPACE, labels, lambda pod: world.member(pool, pod, self._release, in_pod))
         topics = [world.catalogue.work(pool, lane) for lane in LANES]
         partitions = world.catalogue.pools[pool].partitions
         self._lag = Jobs(world.kafka.bootstrap_servers, world.catalogue.gpu_group(pool), topics, partitions)

@@ -54,13 +54,14 @@ class World:
         settings = {"KILN_SCALER_PORT": str(SCALER_PORT)}
         return self._child("scaler", _kiln("scaler"), "KILN_SCALER_HEALTH_PORT", settings)
 
-    def member(self, pool: str, pod: str, release: Path, in_cluster: Mapping[str, str]) -> Child:
-        """A GPU consumer in the place of a pod. `in_cluster`: what tells a process of a pod where the API server is."""
+    def member(self, pool: str, pod: str, release: Path, in_pod: Mapping[str, str]) -> Child:
+        """A GPU consumer in the place of a pod, with what a pod finds of the API server."""
         settings = {
-            "KILN_GPU_POOL": pool, "KILN_GPU_POD_NAME": pod, "KILN_GPU_NAMESPACE": NAMESPACE, RELEASE: str(release),
+            "KILN_GPU_POOL": pool, "KILN_GPU_POD_NAME": pod, "KILN_GPU_NAMESPACE": NAMESPACE,
+            "KILN_GPU_DELETION_COST_SECONDS": "1", RELEASE: str(release),
         }  # fmt: skip
         command = [sys.executable, "-m", "tests.k8s.member"]
-        return self._child(pod, command, "KILN_GPU_HEALTH_PORT", {**settings, **in_cluster})
+        return self._child(pod, command, "KILN_GPU_HEALTH_PORT", {**settings, **in_pod})
 
     def _child(self, name: str, command: list[str], port_setting: str, settings: Mapping[str, str]) -> Child:
         port = free_port()
