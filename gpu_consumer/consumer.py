@@ -152,6 +152,11 @@ class GpuConsumer:
         return None
 
     @property
+    def left_seconds(self) -> float:
+        """GPU-seconds until what runs is drawn: what a drain would have to wait for."""
+        return self._runner.left_seconds
+
+    @property
     def store_calls(self) -> int:
         """Calls of the store that have not returned; at the end they may hang up to the store's own deadline."""
         return self._outcomes.calls

@@ -150,6 +150,8 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "kiln_gpu_tenant_budget_usd_per_month", "gauge", "USD", "Of each tenant that has one declared.", ("tenant",)
     ),
+    Metric("kiln_gpu_deletion_cost", "gauge", "seconds", "GPU time left to do, as Kubernetes was last told it."),
+    Metric("kiln_gpu_deletion_cost_failures_total", "counter", "calls", "Calls that were to tell it, and did not."),
     Metric("kiln_gpu_store_retries_total", "counter", "calls", "Calls of the object store that had to be repeated."),
 )
 

@@ -19,6 +19,7 @@ from gpu_consumer.metrics import GpuMetrics
 from gpu_consumer.models.digests import ModelUnavailable
 from gpu_consumer.observations import Observations
 from gpu_consumer.owner import CannotOpen
+from gpu_consumer.pod import ApiServer, pod_of, telling_cost
 from gpu_consumer.profiles import Profiles
 from gpu_consumer.running.keeper import EngineUnusable
 from gpu_consumer.settings import GpuConsumerSettings
@@ -214,7 +215,11 @@ class GpuService:
 
     async def _work(self, ready: Ready, stop: asyncio.Event) -> None:
         try:
-            async with self._measuring(ready.device.product):
+            pod, seconds = pod_of(self._settings, ApiServer()), self._settings.deletion_cost_seconds
+            async with (
+                self._measuring(ready.device.product),
+                telling_cost(pod, lambda: self.consumer.left_seconds, self.metrics, seconds=seconds),
+            ):
                 await self.consumer.run(ready, stop)
         except ExceptionGroup as group:
             for kind, code in _EXITS:

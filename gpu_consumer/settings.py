@@ -157,6 +157,15 @@ class GpuConsumerSettings(BaseSettings):
     close_seconds: Seconds = Field(
         default=5, description="The part of the grace kept for handing back, leaving the group and closing."
     )
+    pod_name: str | None = Field(default=None, description="In Kubernetes: this pod's name and its namespace.")
+    namespace: str | None = None
+    service_account_dir: Path = Field(
+        default=Path("/var/run/secrets/kubernetes.io/serviceaccount"),
+        description="The token by which the pod may say what its end would cost, and the authority of the API server.",
+    )
+    deletion_cost_seconds: Annotated[float, Field(ge=1, le=3600)] = Field(
+        default=10, description="It says so this often at most, and only where it has changed by a fifth."
+    )
     health_host: str = Field(default="127.0.0.1", description="0.0.0.0 in a pod.")
     health_port: Annotated[int, Field(ge=0, le=65_535)] = Field(default=8082, description="0 takes a free port.")
 

@@ -9,6 +9,8 @@ from gpu_consumer.engine.protocol import Pulse
 from gpu_consumer.scheduling.expected import Expected
 from gpu_consumer.scheduling.scheduler import Room, Unit
 
+_LEFT_MIN = 0.1  # of what was expected: it was a guess, and the picture is not drawn yet
+
 
 @dataclass(slots=True, eq=False)
 class Flight:
@@ -64,6 +66,17 @@ class Inside:
     def seconds(self) -> float:
         """GPU-seconds expected until all of it is drawn."""
         return max(0.0, self._seconds)
+
+    def left(self, now: float) -> float:
+        """GPU-seconds until what was given to the engine is drawn, less what was done of it. Those that have a slot
+        share the device, so each has come as far as its part of the time since it joined; some is left of each."""
+        company = sum(each.joined_at is not None for each in self._holding.values())
+        return sum(
+            each.seconds
+            if each.joined_at is None
+            else max(_LEFT_MIN * each.seconds, each.seconds - (now - each.joined_at) / company)
+            for each in self._holding.values()
+        )
 
     def add(self, flight: Flight) -> None:
         assert flight.key not in self._flights, f"{flight.key} is in the engine already"

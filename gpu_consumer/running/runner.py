@@ -76,6 +76,11 @@ class Runner:
         return tuple(dict.fromkeys(flight.job for flight in self._inside.flights()))
 
     @property
+    def left_seconds(self) -> float:
+        """GPU-seconds until what was given to the engine is drawn."""
+        return self._inside.left(self._clock.steady())
+
+    @property
     def _stopping(self) -> bool:
         return self._stop.is_set()
 

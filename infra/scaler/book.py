@@ -4,7 +4,7 @@ Every source may be away for a while. What one of them does not tell is filled f
 record that was not read counts as the usual one, a mark that is not known as a job that waits.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -46,6 +46,9 @@ class _Part:
 
     def done(self, offset: int) -> bool:
         return offset < self.first or (self.ledger is not None and self.ledger.done(offset))
+
+    def marks(self) -> Iterable[Mark]:
+        return () if self.ledger is None else self.ledger.marks.values()
 
     def prune(self) -> None:
         first = self.first
@@ -122,6 +125,7 @@ class Book:
         alike = 0
         jobs: list[Job] = []
         pieces: list[float] = []
+        company = Counter(mark.incarnation for part in self._parts.values() for mark in part.marks())
         for place, part in self._parts.items():
             known = [(offset, job) for offset, job in part.items if not part.done(offset)]
             finished = 0 if part.ledger is None else part.ledger.bits.bit_count()
@@ -130,7 +134,7 @@ class Book:
             waiting[place.lane] += unknown * self._mean
             for offset, job in known:
                 mark = None if part.ledger is None else part.ledger.marks.get(offset)
-                left = _left(mark, job, now)
+                left = _left(mark, job, now, company)
                 pieces.append(_cost(job, now) if left is None else left)
                 if left is not None:
                     running.append(left)
@@ -145,8 +149,9 @@ def _cost(job: Job, now: float) -> float:
     return EXPIRED_SECONDS if job.deadline <= now else job.seconds
 
 
-def _left(mark: Mark | None, job: Job, now: float) -> float | None:
-    """GPU-seconds of a job that runs. None: it does not, or nobody believes it any more."""
+def _left(mark: Mark | None, job: Job, now: float, company: Mapping[str, int]) -> float | None:
+    """GPU-seconds of a job that runs, with others of its consumer, of which each gets its part of the device. None: it
+    does not run, or nobody believes it any more."""
     if mark is None or not mark.incarnation or now * 1000 >= mark.until_ms:
         return None
-    return max(job.seconds * _LEFT_MIN, job.seconds - (now - mark.since_ms / 1000))
+    return max(job.seconds * _LEFT_MIN, job.seconds - (now - mark.since_ms / 1000) / company[mark.incarnation])

@@ -79,9 +79,7 @@ class Groups:
             for at in book.places
         }
         # Ends after the offsets: a lag may be told too high for a moment, never too low.
-        committed = {
-            pool: await committed_offsets(admin, self._catalogue.gpu_group(pool)) for pool in self._books
-        }
+        committed = {pool: await committed_offsets(admin, self._catalogue.gpu_group(pool)) for pool in self._books}
         begins = await reader.beginning_offsets(list(where))
         ends = await reader.end_offsets(list(where))
         seen: dict[str, dict[Place, Partition]] = {pool: {} for pool in self._books}

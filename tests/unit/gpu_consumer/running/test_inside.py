@@ -153,3 +153,15 @@ def test_what_is_expected_adds_up() -> None:
     assert made.seconds == pytest.approx(0.3)
     assert made.clear() == [second]
     assert made.seconds == 0.0
+
+
+def test_what_is_left_is_told_of_those_that_share_the_device_and_of_those_that_wait() -> None:
+    made = inside()
+    assert made.left(0.0) == 0.0
+    first, second, _ = filled(made, 3, seconds=40.0)
+    assert made.left(0.0) == 120.0
+    first.joined_at, second.joined_at = 100.0, 110.0
+    assert made.left(120.0) == (40 - 20 / 2) + (40 - 10 / 2) + 40
+    assert made.left(10_000.0) == 4 + 4 + 40, "a guess that was wrong leaves something"
+    made.drawn(first)
+    assert made.left(120.0) == (40 - 10) + 40
