@@ -4,6 +4,8 @@ and the engine holds what runs until it may end."""
 from collections.abc import Awaitable, Callable
 
 from schemas.request import LANES, Lane
+from streams.kafka.groups import INDEX_PROTOCOL
+from streams.kafka.renewal import renew
 from tests.integration.gpu_pool import GpuPool, eventually, work_item
 from tests.kafka import POOL
 from tests.keda.offsets import delete_records, expire_offsets, partitions_of
@@ -44,6 +46,8 @@ class Life:
             await self._let_end()
             await self._see("It is done")
         await self._see("The last consumer has gone")
+        assert await renew(self._pool.kafka, self._group, [INDEX_PROTOCOL]) == "renewed"
+        await self._see("Admission has renewed its offsets, as it does while a pool sleeps")
         await expire_offsets(self._pool.kafka, self._group)
         await self._see("Nobody has kept its offsets alive: they have expired")
         async with self._pool.consumer(self._engine):
