@@ -18,6 +18,7 @@ from datetime import datetime
 from typing import Any
 
 from gpu_consumer import results, verdicts
+from gpu_consumer.about import about
 from gpu_consumer.backlog import Backlog, Job
 from gpu_consumer.clock import Clock
 from gpu_consumer.index import Change, Index, finish
@@ -30,7 +31,7 @@ from schemas.cost import Price
 from schemas.dead_letter import dead_letter_headers
 from schemas.outcome import Outcome, WorkRecord
 from schemas.request import Lane
-from schemas.result import Environment, GenerationResult
+from schemas.result import Environment, Failed, GenerationResult
 from schemas.topics import Catalogue
 from streams.kafka.errors import LeaseVoid
 from streams.kafka.sending import Output
@@ -71,6 +72,7 @@ class Settler:
         self._on_void = on_void
         self._cancelled = cancelled
         self._unavailable: dict[str, tuple[float, str]] = {}  # kind -> when to ask again, and what was wrong
+        self._held_for: str | None = None  # what was said last
         self.environment: Environment | None = None  # set once the engine has said what it runs on
 
     def admit(self, jobs: Sequence[Job]) -> None:
@@ -152,6 +154,9 @@ class Settler:
             self._backlog.queue(job, now)
 
     def hold(self, job: Job, until: float, problem: str | None) -> None:
+        if problem is not None and problem != self._held_for:
+            self._held_for = problem  # a thousand jobs may be held for one reason
+            _LOG.warning("job %s is held, as others may be: %s", job.id, problem, extra=about(job))
         self._backlog.hold(job, max(until, self._clock.steady() + _HOLD_SECONDS_MIN), problem)
 
     def unavailable(self, kind: str, message: str) -> None:
@@ -301,6 +306,8 @@ class Settler:
         published = await self.write(index, changes)
         for job, outcome in pairs:
             if published and outcome.record == job.record:
+                if isinstance(outcome.result, Failed):
+                    _LOG.warning("job %s has failed: %s", job.id, outcome.result.code, extra=about(job))
                 self._metrics.count("settled_total", status=outcome.result.status)
             elif published:
                 self._metrics.count("repeats_total")

@@ -67,7 +67,7 @@ class Projection:
 
 
 class Costs:
-    """Of [since, until), widened to full hours of UTC, since consumers tell no less. `now`: beyond it nothing is known."""
+    """Of [since, until), widened to full hours of UTC: consumers tell no less. `now`: what is later is unknown."""
 
     def __init__(self, since: datetime, until: datetime, now: datetime) -> None:
         """Raises ValueError where nothing lies between."""

@@ -1,7 +1,9 @@
 """What the engine said, item by item: pictures and flaws to their jobs, costs to accounts, the rest to metrics."""
 
+import logging
 from collections.abc import Callable, Sequence
 
+from gpu_consumer.about import about
 from gpu_consumer.backlog import Backlog, Job
 from gpu_consumer.clock import Clock
 from gpu_consumer.engine.protocol import Drawn, Ended, Event, Joined, Observed, Picture, Profiled, Pulse
@@ -10,6 +12,8 @@ from gpu_consumer.running.gauges import PulseGauges
 from gpu_consumer.running.inside import Flight, Inside
 from gpu_consumer.settle import Settler
 from gpu_consumer.spending import Spending
+
+_LOG = logging.getLogger(__name__)
 
 
 class Absorber:
@@ -94,6 +98,7 @@ class Absorber:
             job.pictures[flight.unit.n] = event.outcome
         elif event.outcome is not None:
             job.flaw = job.flaw or event.outcome
+            _LOG.warning("job %s: %s", job.id, event.outcome.code, extra=about(job, self._inside.pulse.memory))
         else:
             job.left = True
         if job.left and not job.running:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from math import isfinite
 
+from gpu_consumer.about import about
 from gpu_consumer.backlog import Backlog, Job
 from gpu_consumer.clock import Clock
 from gpu_consumer.engine.protocol import Engine, EngineDied, Event, Observed, Profiled, Refused
@@ -173,7 +174,8 @@ class Runner:
         flights = [flight for key in refused.keys if (flight := self._inside.get(key)) is not None]
         if not flights:
             return
-        _LOG.error("held until it is there: %s", refused.message)
+        job = flights[0].job
+        _LOG.error("held until it is there: %s", refused.message, extra=about(job, self._inside.pulse.memory))
         for flight in flights:
             self._absorber.lose(flight)
         jobs = [job for job in dict.fromkeys(flight.job for flight in flights) if self._backlog.rests(job)]
@@ -187,12 +189,15 @@ class Runner:
         """Charge what had a slot, before anything else can happen to this process; then start again."""
         self._listening = None
         await self._dispatcher.abandon()
+        memory = self._inside.pulse.memory
         flights = self._absorber.lose_all()
         _LOG.error("the engine died with %d pictures: %s", len(flights), death)
         jobs = [job for job in dict.fromkeys(flight.job for flight in flights) if self._backlog.runs(job)]
         guilty = {flight.job for flight in flights if flight.sent and flight.key in death.joined}
         for job in jobs:
             job.running = 0
+            if job in guilty:
+                _LOG.error("job %s had a slot when the engine died", job.id, extra=about(job, memory))
         await self._claims.died(jobs, guilty)
         for job in jobs:
             self._claims.forget(job)

@@ -13,8 +13,10 @@ from tests.unit.gpu_consumer.work import EPOCH, work_item
 
 
 # case KQ-04
-async def test_what_had_a_slot_is_charged_with_a_death_and_nothing_else(bench: Bench) -> None:
-    bench.take(work_item("poison", prompt="poison", deadline=EPOCH + timedelta(minutes=1)))
+async def test_what_had_a_slot_is_charged_with_a_death_and_nothing_else(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    (poison,) = bench.take(work_item("poison", prompt="poison", deadline=EPOCH + timedelta(minutes=1)))
     bench.take(*(work_item(f"job{n}") for n in range(7)), offset=1)
     await bench.idle()
     found = bench.results()
@@ -25,6 +27,10 @@ async def test_what_had_a_slot_is_charged_with_a_death_and_nothing_else(bench: B
     assert sorted(deaths) == [1] * (7 - beside) + [2] * beside
     assert beside <= 3, "what was sent ahead had no slot, and then it was alone"
     assert {result.status for name, result in found.items() if name != "poison"} == {"succeeded"}
+    told = [vars(record) for record in caplog.records if vars(record).get("job_id") == poison.id]
+    died = [each for each in told if each["message"].endswith("had a slot when the engine died")]
+    assert [each["attempt"] for each in died] == [1, 2, 3]
+    assert all(each["config_hash"] == poison.item.config_hash and "free" in each["memory"] for each in died)
 
 
 # case KQ-04

@@ -12,6 +12,23 @@ from tests.unit.gpu_consumer.bench import Bench
 from tests.unit.gpu_consumer.work import EPOCH, RunningClock, config, work_item
 
 
+async def test_a_failure_is_a_line_with_its_job_config_and_memory(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    (job,) = bench.take(work_item("blank", prompt="blank secret", tenant="red"))
+    await bench.idle()
+    told = [vars(record) for record in caplog.records if vars(record).get("job_id") == job.id]
+    assert [each["message"] for each in told] == [
+        f"job {job.id}: blank_output",
+        f"job {job.id} has failed: blank_output",
+    ]
+    for each in told:
+        about = (each["config"], each["config_hash"], each["tenant"], each["request_id"], each["attempt"])
+        assert about == (job.item.config.label, job.item.config_hash, "red", "blank", 1)
+        assert "secret" not in str(each)
+    assert told[0]["memory"] == {"allocated": 0, "reserved": 0, "predicted": 0, "free": 0}
+
+
 async def test_a_job_fails_as_a_whole_and_costs_no_more(bench: Bench) -> None:
     jobs = bench.take(work_item("blank", prompt="blank", images=9), work_item("fine"))
     await bench.idle()
