@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 
 	keda "github.com/kedacore/keda/v2/apis/keda/v1alpha1"
@@ -24,6 +25,8 @@ type paths []string
 
 func (p *paths) String() string         { return strings.Join(*p, ",") }
 func (p *paths) Set(value string) error { *p = append(*p, value); return nil }
+
+var unstable = regexp.MustCompile(`v[0-9]+(alpha|beta)[0-9]+$`)
 
 // judge knows every kind that may be rendered: by Go type, by published schema, or by both.
 type judge struct {
@@ -114,6 +117,9 @@ func (j *judge) document(where string, document []byte) {
 		j.report.found(where, "is of a kind and version that nothing here knows: %s", object.GetAPIVersion())
 	case err != nil && !runtime.IsNotRegisteredError(err):
 		j.report.found(where, "%v", err)
+	case !hasSchema && unstable.MatchString(object.GetAPIVersion()):
+		// The types of versions that are long gone are kept to read what was once stored.
+		j.report.found(where, "is of a version that clusters serve no longer, or not unasked: %s", object.GetAPIVersion())
 	}
 	if hasSchema {
 		for _, problem := range schema.problems(object.Object) {
