@@ -28,7 +28,7 @@ def pool_accounts(declared: Declared, pool: str) -> Iterator[Manifest]:
         name,
         namespace,
         labels,
-        rules=[{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "patch"]}],
+        rules=[{"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]}],
     )
     yield manifest(
         f"{_RBAC}/v1",

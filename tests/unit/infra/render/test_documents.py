@@ -85,6 +85,7 @@ def test_the_pods_read_what_was_declared(example: Declared, found: Found) -> Non
 def test_what_a_gpu_consumer_tells_has_the_name_of_its_pool(found: Found) -> None:
     (monitor,) = (each for each in found["pool-slices.yaml"] if each["kind"] == "PodMonitor")
     (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    assert endpoint["honorLabels"] is True  # admission's own `pool` is the one that it speaks of
     assert endpoint["relabelings"] == [{"targetLabel": "pool", "replacement": "slices"}]
     assert monitor["metadata"]["labels"]["release"] == "prometheus"
 

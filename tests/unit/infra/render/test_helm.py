@@ -67,6 +67,7 @@ def test_values_reach_every_object_that_has_them(example: Declared) -> None:
     }
     assert most == {"kiln-gpu-default": 3, "kiln-gpu-slices": 14}
     assert {each["metadata"]["namespace"] for each in made} == {"other", "kafka"}
+    assert {subject["namespace"] for each in made for subject in each.get("subjects", ())} == {"other"}
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,15 @@ def test_fast_out_and_slow_in(example: Declared) -> None:
     assert behaviour["scaleUp"]["policies"][0]["value"] > behaviour["scaleDown"]["policies"][0]["value"]
 
 
+def test_a_pool_sleeps_when_nothing_came_for_its_cooldown(declare: Declare) -> None:
+    def change(body: dict[str, Any]) -> None:
+        body["pools"]["default"]["scaling"] |= {"cooldown_seconds": 77, "polling_seconds": 7}
+
+    spec = _spec(declare(change), "default")
+    assert (spec["cooldownPeriod"], spec["pollingInterval"]) == (77, 7)
+    assert (spec["minReplicaCount"], spec["maxReplicaCount"]) == (0, 8)
+
+
 @pytest.mark.parametrize(("pool", "kept"), [("default", "currentReplicas"), ("slices", "static")])
 def test_without_an_answer_replicas_stay_or_are_as_declared(example: Declared, pool: str, kept: str) -> None:
     assert _spec(example, pool)["fallback"]["behavior"] == kept

@@ -61,6 +61,18 @@ def test_there_is_a_gate_where_a_tenant_has_a_topic_of_its_own(declare: Declare)
     assert found["template"]["spec"]["containers"][0]["args"] == ["gate"]
 
 
+def test_a_tenants_change_starts_admission_and_the_gate_anew(declare: Declare) -> None:
+    def stamps(tenants: str) -> list[str]:
+        declared = declare(tenants=tenants)
+        return [
+            _deployment(found)["template"]["metadata"]["annotations"]["promptkiln.dev/declared"]
+            for found in (list(admission(declared)), list(gate(declared)), list(scaler(declared)))
+        ]
+
+    before, after = stamps(OWN_TOPIC), stamps(OWN_TOPIC.replace("per_second: 1", "per_second: 2"))
+    assert [one == other for one, other in zip(before, after, strict=True)] == [False, False, True]
+
+
 def test_keda_finds_the_scaler_at_the_address_that_its_trigger_names(example: Declared) -> None:
     found = list(scaler(example))
     (service,) = (each for each in found if each["kind"] == "Service")

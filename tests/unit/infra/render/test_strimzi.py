@@ -52,6 +52,12 @@ def test_a_user_may_what_its_role_needs(example: Declared) -> None:
             "host": "*",
         }
     ]
+    assert {
+        "type": "allow",
+        "resource": {"type": "topic", "name": "kiln.work.default.", "patternType": "prefix"},
+        "operations": ["Read"],
+        "host": "*",
+    } in found["kiln-gpu-consumer-default"]["authorization"]["acls"]
     assert found["kiln-producer"]["authentication"] == {"type": "scram-sha-512"}
 
 
