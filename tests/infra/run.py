@@ -13,7 +13,7 @@ from rich.table import Table
 
 from schemas.pools import load_pools
 from schemas.topics import Catalogue, TopicSettings
-from tests.infra import composition, images, manifests, queries, references, refusals
+from tests.infra import composition, documented, images, manifests, queries, references, refusals
 from tests.infra.outcome import Check, Outcome, outcome_of
 from tests.infra.rendered import DECLARED, Rendered, render_all
 
@@ -49,6 +49,7 @@ def checks_of(name: str, rendered: Rendered) -> Iterator[tuple[str, Check]]:
 def checks() -> Iterator[tuple[str, Check]]:
     for name, rendered in render_all().items():
         yield from ((f"{name}: {what}", check) for what, check in checks_of(name, rendered))
+    yield "what docs say in YAML", documented.documented
     yield "promtool test rules", queries.tested_rules
     yield "misspelt pools are refused", refusals.misspelt_pools
     yield "Dockerfiles", images.dockerfiles

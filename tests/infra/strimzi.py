@@ -1,4 +1,4 @@
-"""Strimzi's schemas of topics and users, made by its own generator from its own types."""
+"""Strimzi's schemas of topics, users and clusters, made by its own generator from its own types."""
 
 from pathlib import Path
 
@@ -13,7 +13,8 @@ from tests.infra.tools import WORK, ToolMissing, run
 LOCK = Path(__file__).with_name("strimzi.lock")
 _GENERATOR = "io.strimzi.crdgenerator.CrdGenerator"
 _MODEL = "io.strimzi.api.kafka.model"
-_TYPES = {"kafkatopic": f"{_MODEL}.topic.KafkaTopic", "kafkauser": f"{_MODEL}.user.KafkaUser"}
+_KINDS = ("topic.KafkaTopic", "user.KafkaUser", "kafka.Kafka", "nodepool.KafkaNodePool")
+_TYPES = {kind.partition(".")[2].lower(): f"{_MODEL}.{kind}" for kind in _KINDS}
 
 
 def definitions() -> list[Path]:

@@ -8,6 +8,7 @@ from schemas.pools import load_pools
 from schemas.topics import Catalogue, TopicSettings
 from tests.golang import GoMissing
 from tests.infra.breaking import broken, put, renamed
+from tests.infra.documented import DOCS, documented
 from tests.infra.manifests import charts, manifests, overlays
 from tests.infra.outcome import Outcome
 from tests.infra.references import references
@@ -145,3 +146,21 @@ def test_a_chart_that_cannot_be_rendered_is_found(text: str, wanted: str, render
     outcome, made = charts(rendered, "broken")
     assert any(wanted in sentence for sentence in outcome.findings), outcome.findings
     assert made == []
+
+
+@pytest.mark.usefixtures("go")
+@pytest.mark.parametrize(
+    ("before", "after", "wanted"),
+    [
+        ("kind: KafkaNodePool", "kind: KafkaNodepool", "nothing here knows"),
+        ("roles: [controller, broker]", "roles: [controller, brokers]", "brokers"),
+        ("entityOperator:", "entityOperators:", "entityOperators"),
+        ("vram_bytes: 150754820096", "vram_bytes: lots", "vram_bytes"),
+    ],
+)
+def test_bad_yaml_in_docs_is_found(before: str, after: str, wanted: str, tmp_path: Path) -> None:
+    page = (DOCS / "kubernetes.md").read_text()
+    assert before in page
+    (tmp_path / "kubernetes.md").write_text(page.replace(before, after))
+    found = documented(tmp_path).findings
+    assert any(wanted in sentence for sentence in found), found
