@@ -19,6 +19,7 @@ from schemas.errors import CatalogueError
 from schemas.topics import TopicSettings
 from streams.gate.settings import GateSettings
 from streams.kafka.settings import KafkaSettings
+from streams.logs import LogSettings
 from streams.policies.listed import ListSettings
 from streams.policies.loading import PolicySettings
 from streams.settings import AdmissionServiceSettings
@@ -35,11 +36,13 @@ SERVICES: tuple[type[BaseSettings], ...] = (
     GpuTelemetrySettings,
     KafkaSettings,
     ListSettings,
+    LogSettings,
     PolicySettings,
     ScalerSettings,
     StoreSettings,
     TopicSettings,
 )
+_DEFAULTS = {"KILN_LOG_FORMAT": "json"}  # a cluster's logs are read by machines first
 # What follows from the pool or the container: given again for all, it would be overruled without a word.
 OWNED = frozenset(
     {
@@ -99,7 +102,7 @@ def shared(declared: Declared) -> dict[str, str]:
     for name, value in (("ENDPOINT_URL", cluster.store.endpoint_url), ("REGION", cluster.store.region)):
         if value is not None:
             made[f"KILN_STORE_{name}"] = value
-    return dict(sorted((made | _more(cluster, made)).items()))
+    return dict(sorted((_DEFAULTS | made | _more(cluster, made)).items()))
 
 
 def user_of(declared: Declared, role: str) -> str:

@@ -49,6 +49,14 @@ def test_a_setting_of_a_service_reaches_all_pods(declare: Declare) -> None:
     assert shared(declare(change)).items() >= {"KILN_GPU_WORKERS": "2", "OTEL_SERVICE_NAME": "kiln"}.items()
 
 
+def test_logs_are_for_machines_unless_declared_otherwise(declare: Declare) -> None:
+    def change(body: dict[str, Any]) -> None:
+        body["cluster"]["environment"] = {"KILN_LOG_FORMAT": "text"}
+
+    assert shared(declare())["KILN_LOG_FORMAT"] == "json"
+    assert shared(declare(change))["KILN_LOG_FORMAT"] == "text"
+
+
 def test_what_a_container_sets_cannot_be_set_for_all(declare: Declare) -> None:
     """A container's own value overrules the shared one without a word."""
 
