@@ -69,8 +69,11 @@ class Figures:
 
     def current(self, pool: str) -> Signal | None:
         """What is believed now; never blocks. None: nothing was heard for too long, and nobody may guess."""
-        signal = self._signals.get(pool)
-        return signal if signal is not None and self.age_seconds(pool) <= self._settings.age_seconds_max else None
+        if self.age_seconds(pool) > self._settings.age_seconds_max:
+            return None
+        if pool not in self._signals:
+            self._count(pool)
+        return self._signals[pool]
 
     def age_seconds(self, pool: str) -> float:
         offsets, records, ledger = self._ages(pool).values()
