@@ -34,6 +34,11 @@ class Declared:
             if any(version.pool == pool for version in file.versions.values())
         }
 
+    def pools_of_admission(self) -> str:
+        """What admission reads of pools: how they are scaled is none of its business."""
+        unread = {"scaling", "replicas_min", "load_seconds", "job_seconds_max", "spot", "resource_claim_template"}
+        return str({name: pool.model_dump_json(exclude=unread) for name, pool in self.by_name()})
+
     def by_name(self) -> list[tuple[str, Pool]]:
         return sorted(self.pools.pools.items())
 

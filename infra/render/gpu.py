@@ -15,6 +15,8 @@ PORT = 8082
 CPU = "cpu"  # the product of a pool without a card
 _CARD = "nvidia.com/gpu"
 _PRODUCT = "nvidia.com/gpu.product"
+# Of the pool, at a consumer's start. A change of the rest starts none anew: each start is a load.
+_READ = {"gpu_product", "mig_profile", "vram_bytes", "price_usd_per_hour", "budget_usd_per_month"}
 _LABEL_VALUE_MAX = 63
 _LOADS = 3  # times the measured load: a cold disk, a model that was not in the page cache
 _START_SECONDS_MIN = 60  # the image's own start: Python, the driver
@@ -66,7 +68,7 @@ def gpu_deployment(declared: Declared, name: str, pool: Pool) -> Manifest:
             declared,
             COMPONENT,
             name,
-            reads=[str(shared(declared)), pool.model_dump_json(exclude={"scaling"}), str(declared.configs_of(name))],
+            reads=[str(shared(declared)), pool.model_dump_json(include=_READ), str(declared.configs_of(name))],
             serviceAccountName=gpu_name(name),
             terminationGracePeriodSeconds=pod_grace_seconds(declared, name, pool),
             **placed,

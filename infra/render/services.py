@@ -60,7 +60,7 @@ def admission(declared: Declared) -> Iterator[Manifest]:
         resources=wanted,
         replicas=wanted.replicas,
         grace=_grace(declared, AdmissionServiceSettings),
-        reads=[declared.pools_text, declared.tenants_text, str(dict(declared.config_files))],
+        reads=[declared.pools_of_admission(), declared.tenants_text, str(dict(declared.config_files))],
     )
 
 
@@ -104,7 +104,7 @@ def scaler(declared: Declared) -> Iterator[Manifest]:
         resources=declared.cluster.scaler,
         replicas=1,
         grace=_grace(declared, ScalerSettings),
-        reads=[declared.pools_text, str(dict(declared.config_files))],
+        reads=[str(declared.pools.pools), str(dict(declared.config_files))],
     )
     run = found["spec"]["template"]["spec"]["containers"][0]
     run["ports"].append({"name": GRPC, "containerPort": SCALER_PORT})

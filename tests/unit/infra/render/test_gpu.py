@@ -108,9 +108,12 @@ def test_replicas_are_kedas(example: Declared) -> None:
     assert "replicas" not in gpu_deployment(example, "default", example.pools.pools["default"])["spec"]
 
 
-def test_another_pools_change_rolls_no_pod_and_an_own_one_does(declare: Declare) -> None:
+def test_what_a_consumer_does_not_read_starts_none_anew(declare: Declare) -> None:
+    """Each start is a load of models."""
+
     def change(body: dict[str, Any]) -> None:
-        body["pools"]["slices"]["replicas_max"] = 10
+        body["pools"]["slices"]["price_usd_per_hour"] = 10
+        body["pools"]["default"] |= {"replicas_max": 2, "partitions": 64, "scaling": {"in_window_seconds": 1000}}
 
     def own(body: dict[str, Any]) -> None:
         body["cluster"]["store"]["url"] = "s3://elsewhere/artifacts"

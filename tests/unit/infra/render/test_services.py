@@ -73,6 +73,20 @@ def test_a_tenants_change_starts_admission_and_the_gate_anew(declare: Declare) -
     assert [one == other for one, other in zip(before, after, strict=True)] == [False, False, True]
 
 
+def test_how_a_pool_is_scaled_starts_only_the_scaler_anew(declare: Declare) -> None:
+    def change(body: dict[str, Any]) -> None:
+        body["pools"]["slices"]["scaling"]["wait_seconds"] = 33
+
+    def stamps(declared: Declared) -> list[str]:
+        return [
+            _deployment(found)["template"]["metadata"]["annotations"]["promptkiln.dev/declared"]
+            for found in (list(admission(declared)), list(scaler(declared)))
+        ]
+
+    before, after = stamps(declare()), stamps(declare(change))
+    assert [one == other for one, other in zip(before, after, strict=True)] == [True, False]
+
+
 def test_keda_finds_the_scaler_at_the_address_that_its_trigger_names(example: Declared) -> None:
     found = list(scaler(example))
     (service,) = (each for each in found if each["kind"] == "Service")
