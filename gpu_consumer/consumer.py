@@ -30,6 +30,7 @@ from gpu_consumer.settle import Settler
 from gpu_consumer.spending import Spending
 from gpu_consumer.stops import Stops
 from gpu_consumer.store.outcomes import OutcomeStore
+from gpu_consumer.traces import JobTraces
 from gpu_consumer.watch import Watch
 from schemas.errors import Undecodable
 from schemas.outcome import WorkRecord
@@ -39,6 +40,7 @@ from schemas.topics import Catalogue
 from streams.kafka.errors import LeaseVoid
 from streams.kafka.log import Record
 from streams.kafka.settings import KafkaSettings
+from streams.tracing import OFF, Tracing
 
 _LOG = logging.getLogger(__name__)
 
@@ -58,6 +60,7 @@ class GpuConsumer:
         incarnation: str | None = None,
         clock: Clock | None = None,
         tenants: Tenants | None = None,
+        tracing: Tracing = OFF,
         aside: Callable[[Observed | Profiled], None] = lambda _: None,
     ) -> None:
         self._settings = settings
@@ -65,6 +68,7 @@ class GpuConsumer:
         self._metrics = metrics
         self._clock = clock or Clock()
         self.incarnation = incarnation or uuid4().hex[:12]
+        traces = JobTraces(tracing, self._clock, settings.pool)
         self.spending = Spending(metrics, self._clock, settings.pool, catalogue.pools[settings.pool], tenants)
         self._backlog = Backlog(
             Scheduler(
@@ -83,11 +87,11 @@ class GpuConsumer:
             wait_seconds=settings.control_wait_seconds, changed=self._stopped,
         )  # fmt: skip
         self._settler = Settler(
-            settings, catalogue, self._backlog, self._outcomes, metrics, self._clock, self.spending.price,
+            settings, catalogue, self._backlog, self._outcomes, metrics, self._clock, self.spending.price, traces,
             incarnation=self.incarnation, spawn=self._spawn, on_void=self._on_void, cancelled=self._why_cancelled,
         )  # fmt: skip
         self._runner = Runner(
-            settings, engine, self._backlog, self._settler, self._outcomes, metrics, self._clock, self.spending,
+            settings, engine, self._backlog, self._settler, self._outcomes, metrics, self._clock, self.spending, traces,
             incarnation=self.incarnation, aside=aside, paused_until=self._stops.paused_until,
         )  # fmt: skip
         self._fetcher = Fetcher(

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from schemas.codec import decode_object
 from schemas.errors import Undecodable, UnknownVersion
+from schemas.trace import TraceContext, trace_of
 from schemas.work import HEADER_DEADLINE_MS, HEADER_JOB, WorkItem, decode_work
 from streams.kafka.batches import HEADER_UNREADABLE
 
@@ -64,6 +65,7 @@ class Work:
     item: WorkItem | None
     names: Names | None
     problem: str | None = None
+    trace: TraceContext | None = None
 
 
 def read_work(value: bytes | None, headers: Iterable[tuple[str, bytes | None]], results_partitions: int) -> Work:
@@ -71,7 +73,9 @@ def read_work(value: bytes | None, headers: Iterable[tuple[str, bytes | None]], 
 
     A named job whose fields are not understood may be of a newer release: a config's new sampler, or a new field.
     """
+    headers = list(headers)
     named = {name: value for name, value in headers if value is not None}
+    trace = trace_of(headers)
     if (unreadable := named.get(HEADER_UNREADABLE)) is not None:
         raise Undecodable(f"the work record is not what was sent: {unreadable.decode('utf-8', 'replace')}")
     if value is None:
@@ -79,7 +83,7 @@ def read_work(value: bytes | None, headers: Iterable[tuple[str, bytes | None]], 
     try:
         item = decode_work(value)
     except (UnknownVersion, Undecodable) as error:
-        return _unknown(value, named, str(error))
+        return _unknown(value, named, str(error), trace)
     _check_job_id(item.job_id)
     deadline_ms = int(item.deadline.timestamp() * 1000)
     problem: str | None = None
@@ -88,23 +92,24 @@ def read_work(value: bytes | None, headers: Iterable[tuple[str, bytes | None]], 
             f"its result goes to partition {item.results_partition} and results has {results_partitions} here; "
             "give every process the same KILN_TOPICS_REQUESTS_PARTITIONS"
         )
-        return Work(item.job_id, deadline_ms, item, None, problem)
+        return Work(item.job_id, deadline_ms, item, None, problem, trace)
     if item.config_hash != item.config.config_hash:
         problem = (
             f"config {item.config.label} has the hash {item.config_hash[:12]} for admission and "
             f"{item.config.config_hash[:12]} here; run one version of promptkiln"
         )
-    return Work(item.job_id, deadline_ms, item, Names.model_validate(item, from_attributes=True), problem)
+    return Work(item.job_id, deadline_ms, item, Names.model_validate(item, from_attributes=True), problem, trace)
 
 
-def _unknown(value: bytes, headers: dict[str, bytes], problem: str) -> Work:
+def _unknown(value: bytes, headers: dict[str, bytes], problem: str, trace: TraceContext | None) -> Work:
     try:
         job_id = headers[HEADER_JOB].decode()
         deadline_ms = int(headers[HEADER_DEADLINE_MS])
     except (KeyError, ValueError) as error:
         raise Undecodable(f"{problem}; and its headers name no job and deadline") from error
     _check_job_id(job_id)
-    return Work(job_id, min(max(deadline_ms, 0), _DEADLINE_MS_MAX), None, _names(decode_object(value)), problem)
+    names = _names(decode_object(value))
+    return Work(job_id, min(max(deadline_ms, 0), _DEADLINE_MS_MAX), None, names, problem, trace)
 
 
 def _names(body: dict[str, Any]) -> Names | None:

@@ -40,6 +40,7 @@ from streams.health import HealthServer
 from streams.kafka.errors import ViewFailed
 from streams.kafka.settings import KafkaSettings
 from streams.metric import Labelled
+from streams.tracing import OFF, Tracing
 
 _LOG = logging.getLogger(__name__)
 _ENGINE_SECONDS = 1.0  # one that is idle ends at once
@@ -110,6 +111,7 @@ class GpuService:
         store: StoreSettings,
         telemetry: GpuTelemetry | None = None,
         tenants: Tenants | None = None,
+        tracing: Tracing = OFF,
     ) -> None:
         if settings.pool not in catalogue.pools:
             known = ", ".join(sorted(catalogue.pools))
@@ -121,8 +123,10 @@ class GpuService:
         self._catalogue = catalogue
         self.metrics = GpuMetrics()
         self.consumer = GpuConsumer(
-            settings, kafka, catalogue, engine, self._outcomes, self.metrics, tenants=tenants, aside=self._heard
-        )
+            settings, kafka, catalogue, engine, self._outcomes, self.metrics,
+            tenants=tenants, tracing=tracing, aside=self._heard,
+        )  # fmt: skip
+        self._tracing = tracing
         self._telemetry = telemetry
         if telemetry is not None:
             self.metrics.registry.register(telemetry)
@@ -176,6 +180,7 @@ class GpuService:
                 async with asyncio.timeout(_ENGINE_SECONDS):
                     await self._engine.stop()
             await self.consumer.close()
+            await self._tracing.close()
             await self.health.stop()
             if self._telemetry is not None:
                 await asyncio.to_thread(self._telemetry.stop)

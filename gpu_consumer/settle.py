@@ -26,6 +26,7 @@ from gpu_consumer.metrics import GpuMetrics
 from gpu_consumer.outcomes import Outcomes
 from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.store.base import OutcomeUnreadable
+from gpu_consumer.traces import JobTraces, result_headers
 from schemas.codec import encode
 from schemas.cost import Price
 from schemas.dead_letter import dead_letter_headers
@@ -54,6 +55,7 @@ class Settler:
         metrics: GpuMetrics,
         clock: Clock,
         price: Price,
+        traces: JobTraces,
         *,
         incarnation: str,
         spawn: Spawn,
@@ -67,6 +69,7 @@ class Settler:
         self._metrics = metrics
         self._clock = clock
         self._price = price
+        self._traces = traces
         self._incarnation = incarnation
         self._spawn = spawn
         self._on_void = on_void
@@ -240,6 +243,7 @@ class Settler:
         if job.index.void and not job.complete:
             self._leave(job)
             return
+        began = self._clock.steady()
         result = await self._result(job)
         if result is None:
             await self.dead_letter(
@@ -255,6 +259,7 @@ class Settler:
         except OutcomeUnreadable as error:
             self._hold_unreadable(job, error)
             return
+        self._traces.stored(job, began)
         if job.index.void:
             self._metrics.count("stored_fenced_total")
             self._leave(job)
@@ -299,8 +304,9 @@ class Settler:
         await asyncio.gather(*(self._publish_of(index, pairs) for index, pairs in by_index.items()))
 
     async def _publish_of(self, index: Index, pairs: Sequence[tuple[Job, Outcome]]) -> None:
+        began = self._clock.steady()
         changes = [
-            finish(job.lane, job.offset, *([self._output(outcome)] if outcome.record == job.record else []))
+            finish(job.lane, job.offset, *([self._output(job, outcome)] if outcome.record == job.record else []))
             for job, outcome in pairs
         ]
         published = await self.write(index, changes)
@@ -309,13 +315,15 @@ class Settler:
                 if isinstance(outcome.result, Failed):
                     _LOG.warning("job %s has failed: %s", job.id, outcome.result.code, extra=about(job))
                 self._metrics.count("settled_total", status=outcome.result.status)
+                self._traces.settled(job, outcome.result.status, began)
             elif published:
                 self._metrics.count("repeats_total")
             self._leave(job)
 
-    def _output(self, outcome: Outcome) -> Output:
-        result = outcome.result
-        return Output(self._catalogue.results, outcome.results_partition, result.tenant.encode(), encode(result))
+    def _output(self, job: Job, outcome: Outcome) -> Output:
+        result, headers = outcome.result, result_headers(job.id, job.work.trace)
+        key = result.tenant.encode()
+        return Output(self._catalogue.results, outcome.results_partition, key, encode(result), headers)
 
     def _leave(self, job: Job) -> None:
         self.admit(self._backlog.leave(job))

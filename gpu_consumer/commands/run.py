@@ -22,6 +22,7 @@ from streams.kafka.errors import StreamError
 from streams.kafka.settings import KafkaSettings
 from streams.logs import log_to_stderr
 from streams.signals import until_signal
+from streams.tracing import open_tracing
 
 app = typer.Typer(no_args_is_help=True, help="GPU consumers: run the work of a pool on one GPU.")
 
@@ -83,6 +84,7 @@ def _service(given: dict[str, Any]) -> GpuService:
             GpuTelemetry(read_settings(GpuTelemetrySettings)) if on_card else None,
             # It decides nothing here: without the file, metrics name no tenant.
             deployment.load_tenants() if deployment.tenants.exists() else None,
+            open_tracing("promptkiln-gpu-consumer"),
         )
     except ModelUnavailable as error:
         raise CommandError(str(error), EXIT_ENGINE) from error

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from gpu_consumer.about import about
 from gpu_consumer.backlog import Backlog, Job
 from gpu_consumer.clock import Clock
-from gpu_consumer.engine.protocol import Drawn, Ended, Event, Joined, Observed, Picture, Profiled, Pulse
+from gpu_consumer.engine.protocol import Drawn, Ended, Event, Flaw, Joined, Observed, Picture, Profiled, Pulse
 from gpu_consumer.metrics import GpuMetrics
 from gpu_consumer.running.gauges import PulseGauges
 from gpu_consumer.running.inside import Flight, Inside
 from gpu_consumer.settle import Settler
 from gpu_consumer.spending import Spending
+from gpu_consumer.traces import JobTraces
 
 _LOG = logging.getLogger(__name__)
 
@@ -27,6 +28,7 @@ class Absorber:
         metrics: GpuMetrics,
         clock: Clock,
         spending: Spending,
+        traces: JobTraces,
         aside: Callable[[Observed | Profiled], None],
     ) -> None:
         self._inside = inside
@@ -36,6 +38,7 @@ class Absorber:
         self._clock = clock
         self._aside = aside
         self._spending = spending
+        self._traces = traces
         self._gauges = PulseGauges(metrics, spending)
 
     def absorb(self, event: Event) -> Sequence[Job]:
@@ -48,6 +51,7 @@ class Absorber:
                 self._joined(joined)
         elif isinstance(event, Drawn):
             for drawn in self._known(event.keys):
+                drawn.drawn_at = self._clock.steady()
                 self._inside.drawn(drawn)
         elif isinstance(event, Observed | Profiled):
             self._aside(event)
@@ -86,6 +90,7 @@ class Absorber:
             wait = max(0.0, (self._clock.now() - job.work.item.accepted_at).total_seconds())
             job.run.timings["wait"] = wait
             self._metrics.observe("job_wait_seconds", wait, lane=job.lane)
+            self._traces.waited(job)
 
     def _ended(self, flight: Flight, event: Ended) -> None:
         self._inside.remove(flight)
@@ -109,6 +114,9 @@ class Absorber:
     def _book(self, flight: Flight, event: Ended) -> None:
         share, unit = event.share, flight.unit
         flight.job.run.add(share)
+        if flight.joined_at is not None:
+            flaw = event.outcome if isinstance(event.outcome, Flaw) else None
+            self._traces.drew(flight.job, unit.n, flight.joined_at, flight.drawn_at, share, flaw)
         cost = self._backlog.expected.cost(share.gpu_seconds)
         self._backlog.scheduler.served(unit.tenant, unit.lane, cost - unit.seconds)
         self._spending.book(unit.tenant, flight.job.item.config.label, share.gpu_seconds)

@@ -22,6 +22,7 @@ class Flight:
     sent: bool = False
     joined_at: float | None = None
     drawn: bool = False
+    drawn_at: float | None = None
     leaving: bool = False
 
     @property

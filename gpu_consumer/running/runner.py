@@ -24,6 +24,7 @@ from gpu_consumer.running.keeper import EngineKeeper
 from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.settle import Settler
 from gpu_consumer.spending import Spending
+from gpu_consumer.traces import JobTraces
 
 _LOG = logging.getLogger(__name__)
 
@@ -41,6 +42,7 @@ class Runner:
         metrics: GpuMetrics,
         clock: Clock,
         spending: Spending,
+        traces: JobTraces,
         *,
         incarnation: str,
         aside: Callable[[Observed | Profiled], None] = lambda _: None,
@@ -59,7 +61,7 @@ class Runner:
             backlog.expected, ahead_slots=settings.ahead_slots, claim_seconds=settings.claim_seconds,
             ahead_batches_max=settings.ahead_batches_max,
         )  # fmt: skip
-        self._absorber = Absorber(self._inside, backlog, settler, metrics, clock, spending, aside)
+        self._absorber = Absorber(self._inside, backlog, settler, metrics, clock, spending, traces, aside)
         self._claims = Claims(settings, backlog, settler, outcomes, clock, incarnation=incarnation)
         self._keeper = EngineKeeper(settings, engine, metrics, clock)
         self._listening: asyncio.Task[EngineDied] | None = None

@@ -17,9 +17,11 @@ from gpu_consumer.spending import Spending
 from gpu_consumer.store.base import StoreSettings
 from gpu_consumer.store.choice import open_store
 from gpu_consumer.store.outcomes import OutcomeStore
+from gpu_consumer.traces import JobTraces
 from schemas.result import parse_result
 from schemas.tenants import Quota, Tenants
 from schemas.work import WorkItem
+from streams.tracing import OFF, Tracing
 from tests.kafka import POOL, small_catalogue
 from tests.scripted import ScriptedEngine
 from tests.unit.gpu_consumer.work import FakeIndex, FixedClock, job_of
@@ -30,8 +32,11 @@ ME = "me"
 class Bench:
     """A runner and a settler over fakes."""
 
-    def __init__(self, folder: Path, *, clock: FixedClock | None = None, **settings: Any) -> None:
+    def __init__(
+        self, folder: Path, *, clock: FixedClock | None = None, tracing: Tracing = OFF, **settings: Any
+    ) -> None:
         self.clock = clock or FixedClock()
+        traces = JobTraces(tracing, self.clock, POOL)
         self.engine = ScriptedEngine()
         self.index = FakeIndex()
         self.metrics = GpuMetrics()
@@ -57,12 +62,13 @@ class Bench:
         declared = Tenants(tenants={"red": Quota(per_second=1, burst=1)})
         self.spending = Spending(self.metrics, self.clock, POOL, catalogue.pools[POOL], declared)
         self.settler = Settler(
-            self.settings, catalogue, self.backlog, outcomes, self.metrics, self.clock, self.spending.price,
+            self.settings, catalogue, self.backlog, outcomes, self.metrics, self.clock, self.spending.price, traces,
             incarnation=ME, spawn=self._spawn, on_void=lambda index, _: self.lose(index),
             cancelled=lambda job: "" if job.name in self.cancelled else None,
         )  # fmt: skip
         self.runner = Runner(
             self.settings, self.engine, self.backlog, self.settler, outcomes, self.metrics, self.clock, self.spending,
+            traces,
             incarnation=ME, paused_until=self._pause_ends,
         )  # fmt: skip
 

@@ -84,9 +84,9 @@ class FakeIndex:
             self.outputs += change.outputs
 
 
-def job_of(item: WorkItem, index: Any, offset: int = 0) -> Job:
+def job_of(item: WorkItem, index: Any, offset: int = 0, *headers: tuple[str, bytes]) -> Job:
     value = encode(item)
     record = WorkRecord(topic=f"kiln.work.a.{item.lane}", partition=index.number, offset=offset)
     clock = FixedClock()
-    work = read_work(value, item.headers(), 4)
+    work = read_work(value, (*item.headers(), *headers), 4)
     return Job(index, item.lane, record, work, item.job_id.encode(), value, clock.steady_of(work.deadline_ms))
