@@ -39,7 +39,7 @@ def pool_rules(name: str, pool: Pool, catalogue: Catalogue, settings: AlertSetti
         name="KilnBacklogAboveObjective",
         severity="warning",
         expr=f'max by (pool) (kiln_gpu_oldest_job_seconds{{{_of(name)},state="waiting",lane!="bulk"}}) '
-        f"> {number(scaling.wait_seconds)}",
+        f"> {number(scaling.wait_seconds)} unless on(pool) max by (pool) (kiln_gpu_paused{{{_of(name)}}}) == 1",
         for_seconds=math.ceil(pool.load_seconds) + 60,
         labels=labels,
         summary="Work waits longer than its pool's objective",

@@ -18,13 +18,17 @@ class Firing:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`series` have a value a minute, in promtool's notation; at minute `at` exactly `fires` fire. None: silent."""
+    """`series` have a value a minute, in promtool's notation; at minute `at` exactly `fires` fire. None: silent.
+
+    `not_yet`: the minute at which what is wrong is there, and has not been for long enough to be told.
+    """
 
     alert: str
     story: str
     series: Mapping[str, str]
     at: int
     fires: Sequence[Firing] = ()
+    not_yet: int | None = None
 
     def document(self, alerts: Sequence[Alert], runbooks: str) -> dict[str, Any]:
         return {
@@ -32,13 +36,13 @@ class Case:
             "interval": "1m",
             "input_series": [{"series": name, "values": values} for name, values in self.series.items()],
             "alert_rule_test": [
-                {
-                    "eval_time": f"{self.at}m",
-                    "alertname": self.alert,
-                    "exp_alerts": [self._expected(firing, alerts, runbooks) for firing in self.fires],
-                }
+                *([] if self.not_yet is None else [self._at(self.not_yet, [])]),
+                self._at(self.at, [self._expected(firing, alerts, runbooks) for firing in self.fires]),
             ],
         }
+
+    def _at(self, minute: int, expected: list[dict[str, Any]]) -> dict[str, Any]:
+        return {"eval_time": f"{minute}m", "alertname": self.alert, "exp_alerts": expected}
 
     def _expected(self, firing: Firing, alerts: Sequence[Alert], runbooks: str) -> dict[str, Any]:
         alert = next(each for each in alerts if each.name == self.alert and firing.severity in {None, each.severity})

@@ -39,6 +39,7 @@ POOLS = (
                 {"pool": "hopper"},
             )
         ],
+        not_yet=1,
     ),
     Case(
         "KilnBacklogAboveObjective",
@@ -47,6 +48,15 @@ POOLS = (
             f'{_OLDEST}{{pool="hopper",instance="a:1",lane="bulk",state="waiting"}}': "4000x10",
             f'{_OLDEST}{{pool="hopper",instance="a:1",lane="standard",state="begun"}}': "400x10",
             f'{_OLDEST}{{pool="hopper",instance="a:1",lane="standard",state="waiting"}}': "3x10",
+        },
+        5,
+    ),
+    Case(
+        "KilnBacklogAboveObjective",
+        "an operator has paused the pool",
+        {
+            f'{_OLDEST}{{pool="hopper",instance="a:1",lane="standard",state="waiting"}}': "400x10",
+            'kiln_gpu_paused{pool="hopper",instance="a:1"}': "1x10",
         },
         5,
     ),
@@ -73,6 +83,7 @@ POOLS = (
                 {"pool": "hopper"},
             )
         ],
+        not_yet=4,
     ),
     Case(
         "KilnLagWithoutConsumers",
@@ -98,6 +109,7 @@ POOLS = (
         _waited(2, 10, 90),
         70,
         [_burn("critical", "80%", "1h", 51), _burn("warning", "80%", "6h", 122)],
+        not_yet=2,
     ),
     Case(
         "KilnWaitBudgetBurn",
@@ -144,6 +156,7 @@ POOLS = (
                 {"pool": "hopper"},
             )
         ],
+        not_yet=14,
     ),
     Case(
         "KilnSpendAboveBudget",
@@ -156,5 +169,11 @@ POOLS = (
         "two GPUs all day",
         {f'kiln_gpu_pictures_total{{pool="hopper",instance="{name}:1"}}': "0x60" for name in "ab"},
         40,
+    ),
+    Case(
+        "KilnSpendAboveBudget",
+        "a dear day is over",
+        {f'kiln_gpu_pictures_total{{pool="hopper",instance="{name}:1"}}': "0x1300 stale" for name in "abcd"},
+        1420,
     ),
 )

@@ -59,6 +59,11 @@ def test_every_alert_has_a_story_in_which_it_fires_and_one_in_which_it_does_not(
     assert {case.alert for case in CASES if not case.fires} == names
 
 
+def test_every_alert_that_waits_is_seen_to_wait() -> None:
+    patient = {alert.name for alert in ALERTS if alert.for_seconds}
+    assert {case.alert for case in CASES if case.not_yet is not None} == patient
+
+
 def _run(promtool: Tools, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [str(promtool.promtool), *arguments], capture_output=True, text=True, timeout=120, check=False

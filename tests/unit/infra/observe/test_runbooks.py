@@ -1,0 +1,61 @@
+"""A page for each alert, which names nothing that is not there."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from admission.settings import AdmissionLimits
+from gpu_consumer.settings import GpuConsumerSettings
+from infra.observe.alerts import alerts, rules
+from infra.observe.metrics import labels_of
+from infra.observe.settings import AlertSettings
+from infra.scaler.settings import ScalerSettings
+from streams.cli import build
+from streams.settings import AdmissionServiceSettings
+from tests.unit.infra.observe.deployment import CATALOGUE, POOLS
+
+ROOT = Path(__file__).parents[4]
+PAGES = sorted((ROOT / "docs" / "runbooks").glob("*.md"))
+ALERTS = {alert.name for alert in alerts(rules(POOLS, CATALOGUE).values())}
+PARTS = ("What it means.", "Look first", "Causes, the likely first", "Cure.", "Escalate")
+SETTINGS: tuple[Any, ...] = (
+    AdmissionLimits, AdmissionServiceSettings, AlertSettings, GpuConsumerSettings, ScalerSettings,
+)  # fmt: skip
+VARIABLES = {f"{each.model_config['env_prefix']}{name}".upper() for each in SETTINGS for name in each.model_fields}
+
+
+def test_each_alert_has_a_page_and_each_page_an_alert() -> None:
+    assert {path.stem for path in PAGES} - {"README"} == ALERTS
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_answers_in_order_what_one_asks_at_night(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    if page.stem == "README":
+        return
+    assert text.startswith(f"# {page.stem}\n")
+    places = [text.index(f"**{part}") for part in PARTS]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_names_only_what_is_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for name in re.findall(r"\bkiln_[a-z_]+\b", text):
+        assert labels_of(name) is not None, name
+    for name in re.findall(r"\bKILN_[A-Z_]+[A-Z]\b", text):
+        assert name in VARIABLES, name
+    for link in re.findall(r"\]\(([^)#]+)", text):
+        assert (page.parent / link).exists(), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_calls_only_commands_that_there_are(page: Path) -> None:
+    kiln: Any = typer.main.get_command(build())
+    for first, second in re.findall(r"(?:^|`)kiln ([a-z-]+)(?: ([a-z-]+))?", page.read_text("utf-8"), re.MULTILINE):
+        assert first in kiln.commands or first == "plan", first
+        if inner := getattr(kiln.commands.get(first), "commands", None):
+            assert second in inner, f"{first} {second}"
