@@ -36,7 +36,8 @@ def tested_rules() -> Outcome:
     if done.code == 0 and "skipped" in said[-1]:
         raise ToolMissing(next((line.partition(": ")[2] for line in said if line.startswith("SKIPPED")), said[-1]))
     number = _PASSED.search(said[-1] if said else "")
-    found = lines("\n".join(line for line in said if line.startswith(("E ", "FAILED", "ERROR"))), of=TESTS.name)
+    wrong = [line.removeprefix("E ") for line in said if line.startswith(("E ", "FAILED", "ERROR"))]
+    found = lines("\n".join(wrong), of=TESTS.name)
     if done.code and not found:
         found = (f"{TESTS.name}: {done.said[-300:]}",)
     return Outcome(counted(tests=int(number[1]) if number else 0), found)

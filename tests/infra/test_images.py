@@ -10,7 +10,7 @@ from infra.images.healthcheck import wrong
 from tests.golang import GoMissing
 from tests.infra import images
 from tests.infra.composition import COMPOSE, SCRAPES, composition, scrapes
-from tests.infra.images import IMAGES, dockerfiles, locks
+from tests.infra.images import IMAGES, contents, dockerfiles, locks
 from tests.infra.tools import ToolMissing
 
 SERVICES = IMAGES / "services.Dockerfile"
@@ -48,6 +48,17 @@ def test_a_package_that_is_locked_otherwise_is_found(tmp_path: Path, monkeypatch
     found = locks().findings
     assert any("hatchling==0.0.1" in sentence for sentence in found), found
     assert "build.lock lacks wheel; run make lock" in found
+
+
+def test_an_image_that_lacks_what_a_command_needs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = {"services": (("admission", "broker"), ("demo", "--folder"))}  # the broker's Java runtime is not in it
+    monkeypatch.setattr(images, "_COMMANDS", wanted)
+    try:
+        found = contents().findings
+    except ToolMissing as missing:
+        pytest.skip(str(missing))
+    assert found[0] == "the image of services.lock cannot run kiln broker"
+    assert "kiln demo --folder fails: kiln: demo is installed as" in found[1]
 
 
 COMPOSITIONS = {
