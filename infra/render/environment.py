@@ -23,6 +23,7 @@ from streams.logs import LogSettings
 from streams.policies.listed import ListSettings
 from streams.policies.loading import PolicySettings
 from streams.settings import AdmissionServiceSettings
+from streams.tracing import TracingSettings
 
 DECLARED_AT = "/etc/kiln/declared"
 CONFIGS_AT = "/etc/kiln/configs"
@@ -41,6 +42,7 @@ SERVICES: tuple[type[BaseSettings], ...] = (
     ScalerSettings,
     StoreSettings,
     TopicSettings,
+    TracingSettings,
 )
 _DEFAULTS = {"KILN_LOG_FORMAT": "json"}  # a cluster's logs are read by machines first
 # What follows from the pool or the container: given again for all, it would be overruled without a word.
@@ -77,6 +79,7 @@ OWNED = frozenset(
         "KILN_STORE_REGION",
     }
 )
+TRACES_TO = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _OTHERS = re.compile(r"^(AWS|OTEL|PYTORCH|CUDA|NVIDIA)_")
 _SECRET = re.compile(r"PASSWORD|SECRET|TOKEN$|CREDENTIAL|ACCESS_KEY")
 
@@ -144,6 +147,10 @@ def _more(cluster: Cluster, made: dict[str, str]) -> dict[str, str]:
             near = difflib.get_close_matches(name, known, 1)
             cure = f"did you mean {near[0]}" if near else "the README has a table of all prefixes"
             raise CatalogueError(f"{where}: no service reads it; {cure}")
+    if cluster.environment.get("KILN_TRACES") == "otlp" and not any(name in cluster.environment for name in TRACES_TO):
+        raise CatalogueError(
+            f"cluster.environment.KILN_TRACES is otlp, and spans would go to the pod itself; set {TRACES_TO[0]}, too"
+        )
     return dict(cluster.environment)
 
 

@@ -5,13 +5,13 @@ from urllib.parse import urlsplit
 
 from infra.render.container import HEALTH
 from infra.render.declared import Declared
+from infra.render.environment import TRACES_TO
 from infra.render.manifest import Manifest, labels_of, manifest, selector
 from schemas.errors import CatalogueError
 
 _DNS = (53,)
 _API_SERVER = (443, 6443)
 _NAMESPACE = "kubernetes.io/metadata.name"
-_TRACES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 
 def disruption_budget(declared: Declared, name: str, component: str, pool: str | None) -> Manifest:
@@ -52,7 +52,7 @@ def network_policy(
         out.append(_to((_port(cluster.store.endpoint_url or "https://s3"),)))
     if asks_kubernetes:
         out.append(_to(_API_SERVER))
-    out += [_to((_port(cluster.environment[each]),)) for each in _TRACES if each in cluster.environment]
+    out += [_to((_port(cluster.environment[each]),)) for each in TRACES_TO if each in cluster.environment]
     incoming = [_from(cluster.monitoring.namespace, HEALTH)]
     if asked_by is not None:
         incoming.append(_from(*asked_by))

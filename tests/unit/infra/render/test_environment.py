@@ -49,6 +49,14 @@ def test_a_setting_of_a_service_reaches_all_pods(declare: Declare) -> None:
     assert shared(declare(change)).items() >= {"KILN_GPU_WORKERS": "2", "OTEL_SERVICE_NAME": "kiln"}.items()
 
 
+def test_spans_without_a_collector_are_refused(declare: Declare) -> None:
+    def change(body: dict[str, Any]) -> None:
+        body["cluster"]["environment"] = {"KILN_TRACES": "otlp"}
+
+    with pytest.raises(CatalogueError, match="spans would go to the pod itself; set OTEL_EXPORTER_OTLP_ENDPOINT"):
+        shared(declare(change))
+
+
 def test_logs_are_for_machines_unless_declared_otherwise(declare: Declare) -> None:
     def change(body: dict[str, Any]) -> None:
         body["cluster"]["environment"] = {"KILN_LOG_FORMAT": "text"}
@@ -86,8 +94,8 @@ def test_the_settings_of_every_service_are_known_to_the_renderer() -> None:
         found[1]
         for package in ("schemas", "admission", "streams", "gpu_consumer", "infra")
         for path in Path(package).rglob("*.py")
-        for found in re.finditer(r'env_prefix="([A-Z_]+)"', path.read_text())
+        for found in re.finditer(r"^class (\w+)\(BaseSettings\)", path.read_text(), re.MULTILINE)
     }
-    # Where the files are, and the development broker; what rules are rendered with; what Kubernetes sets itself.
-    of_no_pod = {"KILN_", "KILN_ALERT_", "KUBERNETES_SERVICE_"}
-    assert written - of_no_pod == {str(kind.model_config.get("env_prefix")) for kind in SERVICES}
+    # Where the files are; the development broker, and how clients find it; of rules; what Kubernetes sets itself.
+    of_no_pod = {"DeploymentSettings", "BrokerSettings", "_Surroundings", "AlertSettings", "ApiServer"}
+    assert written - of_no_pod == {kind.__name__ for kind in SERVICES}
