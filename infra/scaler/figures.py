@@ -112,7 +112,7 @@ class Figures:
         if math.isinf(self.age_seconds(pool)):
             return  # nothing is known yet, which is not nothing to do
         declared, consumers = self._pools[pool], self._groups.consumers(pool)
-        fleet = Fleet(consumers, declared.load_seconds, declared.replicas_max)
+        fleet = Fleet.of(declared, consumers)
         signal = self._signals[pool] = self._books[pool].signal(fleet, self._wall())
         self._told[pool].set()
         self._told[pool] = asyncio.Event()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from infra.scaler.signal import EXPIRED_SECONDS, Fleet, Job, Signal, replicas_in_time
+from schemas.pools import Pool
 
 NOW = 1000.0
 ASLEEP = Fleet(ready=0, load_seconds=45.0, replicas_max=8)
@@ -92,3 +93,17 @@ def test_what_cannot_be_met_asks_for_none_and_stands_before_nothing() -> None:
     hopeless = [(1000.0, 30.0)] * 5
     assert in_time(AWAKE, *hopeless, (10.0, 60.0)) == in_time(AWAKE, (10.0, 60.0)) == 1
     assert in_time(Fleet(0, 45.0, 2), *[(10.0, 60.0)] * 100) == 2
+
+
+def test_headroom_asks_for_more_where_there_is_more_and_for_no_less_where_there_is_not() -> None:
+    jobs = [(10.0, 130.0)] * 12
+    plain, roomy, full = Fleet(2, 45.0, 8), Fleet(2, 45.0, 8, headroom=2.0), Fleet(2, 45.0, 2, headroom=2.0)
+    assert in_time(plain, *jobs) < in_time(roomy, *jobs)
+    assert in_time(full, *jobs) == 2, "without headroom they can all be met"
+
+
+def test_a_declared_pool_is_counted_on_with_headroom_and_the_time_of_asking() -> None:
+    fleet = Fleet.of(Pool(gpu_product="H200", vram_bytes=1, price_usd_per_hour=4, load_seconds=45), ready=3)
+    assert (fleet.ready, fleet.replicas_max) == (3, 4)
+    assert fleet.load_seconds > 45
+    assert fleet.headroom > 1
