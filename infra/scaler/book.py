@@ -40,10 +40,6 @@ class _Part:
             known += [self.offsets.start, self.offsets.committed or 0]
         return max(known)
 
-    @property
-    def end(self) -> int:
-        return max(0 if self.offsets is None else self.offsets.end, self.next or 0)
-
     def known(self) -> tuple[Sequence[tuple[int, Job]], int]:
         """What was read and is not done, and how much is finished beyond the first that is not."""
         if self.ledger is None or not self.ledger.bits:
@@ -132,7 +128,8 @@ class Book:
         company = Counter(mark.incarnation for part in self._parts.values() for mark in part.marks.values())
         for place, part in self._parts.items():
             known, finished = part.known()
-            unknown = max(0, part.end - part.first - finished - len(known))
+            end = 0 if part.offsets is None else part.offsets.end  # below what was read since, or far above it
+            unknown = max(0, end - part.first - finished - len(known))
             alike += unknown
             before, late, marks = len(jobs), 0, part.marks
             for offset, job in known:

@@ -53,6 +53,14 @@ async def test_nothing_known_is_not_nothing_to_do(sources: Sources) -> None:
     assert sources.seconds() is None
 
 
+async def test_what_was_summed_up_of_nothing_known_is_not_told_later(sources: Sources) -> None:
+    sources.are()
+    sources.figures.changed(POOL)
+    sources.figures._books[POOL].look({Place("bulk", 0): Partition(0, 0, 3)})
+    sources.are(offsets=1)
+    assert sources.seconds() == 30
+
+
 async def test_offsets_alone_are_enough(sources: Sources) -> None:
     sources.are(offsets=1)
     sources.work(3)
