@@ -47,9 +47,7 @@ def deletion_cost(gpu_seconds: float) -> int:
 
 def worth_telling(told: int | None, cost: int) -> bool:
     """Whether an API server should hear of it: each word is a write to every watcher of the pod."""
-    if told is None or (told == 0) != (cost == 0):
-        return True
-    return abs(cost - told) > _CHANGED * max(cost, told)
+    return told is None or abs(cost - told) > _CHANGED * max(cost, told)
 
 
 @dataclass(frozen=True, slots=True)

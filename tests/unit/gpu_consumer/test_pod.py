@@ -19,6 +19,7 @@ def test_the_cost_is_what_is_left_in_whole_seconds(seconds: float, cost: int) ->
     ("told", "cost", "worth"),
     [
         (None, 0, True),  # a former container of the pod may have said more
+        (None, 5, True),
         (0, 0, False),
         (0, 1, True),
         (900, 0, True),
