@@ -69,6 +69,8 @@ def decision_record(decision: Decision) -> bytes:
     if each.route is not None:
         route = each.route
         text += f',"route":{{"pool":{quoted(route.pool)},"lane":{quoted(route.lane)},"partition":{route.partition}}}'
+    if each.traceparent is not None:
+        text += f',"traceparent":{quoted(each.traceparent)}'
     if each.work is not None:
         text += f"{WORK_MARK}{each.work}"
     return f"{text}}}".encode()

@@ -87,6 +87,7 @@ class Decision:
     bucket_after: Annotated[float | None, Field(description="Requests left in the tenant's own bucket.")] = None
     deadline_ms: int | None = None
     route: Route | None = None
+    traceparent: Annotated[str | None, Field(description="What the work carries (W3C); whose trace it is.")] = None
     work: Annotated[str | None, WithJsonSchema(_WORK_SCHEMA)] = None
 
     def headers(self) -> tuple[tuple[str, bytes], ...]:

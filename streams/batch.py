@@ -21,11 +21,13 @@ from schemas.names import request_name
 from schemas.signature import HEADER_SIGNATURE
 from schemas.tenants import Tenants
 from schemas.topics import RECORD_BYTES_MAX, REQUEST_BYTES_MAX, Catalogue
+from streams.entering import Entered, enter, trace_headers
 from streams.kafka.batches import HEADER_UNREADABLE
 from streams.kafka.lease import Transaction
 from streams.kafka.sending import Output
 from streams.metrics import AdmissionMetrics
 from streams.results import Result
+from streams.tracing import OFF, Tracing
 from streams.usage import UsageCounts
 
 HEADER_HOME = "kiln-home"
@@ -54,6 +56,7 @@ class Batch:
     taken_back: Counter[str] = field(default_factory=Counter)
     results: int = 0
     usage: UsageCounts = field(default_factory=UsageCounts)
+    traced: list[Entered] = field(default_factory=list)
 
     def decide(self, verdict: Decided, partition: int, world: World) -> Iterator[Output]:
         """Note a decision of the requests partition. What is to be logged of it."""
@@ -61,8 +64,8 @@ class Batch:
         name = request_name(decision.tenant, decision.request_id)
         yield Output(world.catalogue.decisions, partition, name, decision_record(decision), decision.headers())
         if verdict.result is not None:
-            key = decision.tenant.encode()
-            yield Output(world.catalogue.results, partition, key, encode(verdict.result))
+            key, headers = decision.tenant.encode(), trace_headers(decision)
+            yield Output(world.catalogue.results, partition, key, encode(verdict.result), headers)
         if decision.work is not None:
             self.accepted.append(decision)
         if verdict.config is not None:
@@ -97,6 +100,7 @@ def build_batch(
     now_ms: int,
     *,
     results_whole: bool = True,
+    tracing: Tracing = OFF,
 ) -> Batch:
     """Fold `results`, decide `arrivals`, and change `state` accordingly. `results_whole`: there are no others by now.
     Call it inside the lease's lock: after a transaction that is in doubt the state is dropped as a whole."""
@@ -108,6 +112,8 @@ def build_batch(
         verdict = _unreadable(arrival, state, now_ms) or decide(arrival, state, world, now_ms)
         match verdict:
             case Decided():
+                if tracing.on or arrival.headers:
+                    batch.traced += enter(verdict.decision, arrival.headers, tracing)
                 outputs += batch.decide(verdict, arrival.partition, world)
             case SendHome(partition=home):
                 outputs.append(sent_home(arrival, home, world.catalogue))

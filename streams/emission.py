@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from schemas.decision import Decision
 from schemas.topics import Catalogue
 from schemas.work import HEADER_DEADLINE_MS, HEADER_JOB, HEADER_SCHEMA
+from streams.entering import trace_headers
 from streams.kafka.patient import PatientProducer
 from streams.kafka.sending import Output
 from streams.kafka.settings import KafkaSettings
@@ -74,7 +75,7 @@ class Emission:
         assert decision.work is not None
         topic = self._catalogue.work(decision.route.pool, decision.route.lane)
         key, value = decision.job_id.encode(), decision.work.encode()
-        return Output(topic, decision.route.partition, key, value, work_headers(decision))
+        return Output(topic, decision.route.partition, key, value, work_headers(decision) + trace_headers(decision))
 
 
 def work_headers(decision: Decision) -> tuple[tuple[str, bytes], ...]:

@@ -18,6 +18,7 @@ from streams.batch import Batch, build_batch, fold_results, progress
 from streams.cluster import Cluster
 from streams.demand import Teller
 from streams.emission import Emission
+from streams.entering import tell
 from streams.inbox import Inbox, batch_length
 from streams.kafka.errors import LogTruncated
 from streams.kafka.lease import Lease, Transaction
@@ -28,6 +29,7 @@ from streams.requests import RequestsReader
 from streams.results import Result, ResultsReader
 from streams.settings import AdmissionServiceSettings
 from streams.telling import Telling
+from streams.tracing import Tracing
 from streams.usage import UsageCounts
 from streams.world import WorldView
 
@@ -48,6 +50,7 @@ class Surroundings:
     telling: Telling
     placing: Placing
     metrics: AdmissionMetrics
+    tracing: Tracing
     is_live_member: Callable[[], Awaitable[bool]]
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
 
@@ -176,25 +179,27 @@ class Holding:
             self._unwritten = True
 
     async def _batch(self, arrivals: list[Arrival]) -> None:
-        world = await self._world()
+        world, tracing = await self._world(), self._around.tracing
         results: list[tuple[int, Result | None]] = await self._results.take(_RESULTS_MAX)
         whole = self._results.caught_up
-        began = time.monotonic()
+        began, began_ns = time.monotonic(), time.time_ns()
         built: list[Batch] = []
 
         def decide_all() -> Transaction:
             now_ms = self._around.now_ms()
-            batch = build_batch(arrivals, results, self._state, world, now_ms, results_whole=whole)
+            batch = build_batch(arrivals, results, self._state, world, now_ms, results_whole=whole, tracing=tracing)
             for config, gpu_seconds in batch.taken.values():
                 self._teller.accepted(config, gpu_seconds, time.monotonic())
             built.append(batch)
             return batch.transaction
 
         await self._lease.transact(decide_all)
+        logged_ns = time.time_ns()
         (batch,) = built
         self._unwritten = bool(batch.accepted)
         await self._around.emission.emit(batch.accepted, partition=self._partition)
         self._state.emitted(self._state.next)
+        tell(tracing, batch.traced, (began_ns, logged_ns, time.time_ns()))
         metrics = self._around.metrics
         metrics.observe("batch_seconds", time.monotonic() - began)
         metrics.observe("batch_records", len(arrivals))

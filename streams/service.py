@@ -33,6 +33,7 @@ from streams.progress import ProgressWatch
 from streams.settings import AdmissionServiceSettings
 from streams.telling import Telling
 from streams.tokenizers import not_counted
+from streams.tracing import OFF, Tracing
 from streams.world import WorldView
 
 log = logging.getLogger(__name__)
@@ -42,7 +43,12 @@ class AdmissionService:
     """One process of admission. Any number may run: the group spreads the partitions over them."""
 
     def __init__(
-        self, settings: AdmissionServiceSettings, kafka: KafkaSettings, declared: World, intake: Intake
+        self,
+        settings: AdmissionServiceSettings,
+        kafka: KafkaSettings,
+        declared: World,
+        intake: Intake,
+        tracing: Tracing = OFF,
     ) -> None:
         self.settings = settings
         self.metrics = AdmissionMetrics()
@@ -51,6 +57,7 @@ class AdmissionService:
         self._kafka = kafka
         self._declared = declared
         self._intake = intake
+        self._tracing = tracing
         self._watch: ProgressWatch[int] = ProgressWatch(settings.stall_seconds)
         self._stable = StableWatch()
         self._world: WorldView | None = None
@@ -85,6 +92,7 @@ class AdmissionService:
             # First, so that a probe learns why the rest is not there yet; closed last.
             await self.health.start()
             stack.push_async_callback(self.health.stop)
+            stack.push_async_callback(self._tracing.close)
             cluster = await stack.enter_async_context(Cluster(self._kafka, catalogue))
             facts = (
                 CancelsFact(self._kafka, catalogue),
@@ -119,6 +127,7 @@ class AdmissionService:
                         catalogue, waits.demands, seconds=settings.placing_seconds, bounds=settings.placing_bounds
                     ),
                     metrics=self.metrics,
+                    tracing=self._tracing,
                     is_live_member=self._intake.is_live_member,
                 )
             )

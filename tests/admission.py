@@ -20,6 +20,7 @@ from streams.intake.choice import make_intake
 from streams.kafka.settings import KafkaSettings
 from streams.service import AdmissionService
 from streams.settings import AdmissionServiceSettings
+from streams.tracing import OFF, Tracing
 from tests.kafka import POOL
 
 FREE = Quota(per_second=10_000, burst=100_000)
@@ -84,13 +85,16 @@ class Running:
         await asyncio.wait({self.task})
 
 
-def start(kafka: KafkaSettings, world: World, intake: Literal["faust", "plain"], **settings: Any) -> Running:
+def start(
+    kafka: KafkaSettings, world: World, intake: Literal["faust", "plain"], tracing: Tracing = OFF, **settings: Any
+) -> Running:
     given: dict[str, Any] = {"health_port": 0, "intake": intake, "idle_seconds": 0.1, "refresh_seconds": 0.5}
     service = AdmissionService(
         AdmissionServiceSettings(**given | settings),
         kafka,
         world,
         make_intake(intake, kafka, group=world.catalogue.admission_group, topic=world.catalogue.requests),
+        tracing,
     )
     stop = asyncio.Event()
     return Running(service, asyncio.create_task(service.run(stop)), stop)
@@ -98,9 +102,9 @@ def start(kafka: KafkaSettings, world: World, intake: Literal["faust", "plain"],
 
 @asynccontextmanager
 async def running(
-    kafka: KafkaSettings, world: World, intake: Literal["faust", "plain"], **settings: Any
+    kafka: KafkaSettings, world: World, intake: Literal["faust", "plain"], tracing: Tracing = OFF, **settings: Any
 ) -> AsyncIterator[AdmissionService]:
-    one = start(kafka, world, intake, **settings)
+    one = start(kafka, world, intake, tracing, **settings)
     try:
         yield one.service
     finally:

@@ -19,6 +19,7 @@ from streams.logs import log_to_stderr
 from streams.service import AdmissionService
 from streams.settings import AdmissionServiceSettings
 from streams.signals import until_signal
+from streams.tracing import open_tracing
 
 app = typer.Typer(no_args_is_help=True, help="Admission: decide which requests enter, and where they go.")
 
@@ -43,12 +44,13 @@ def run(
             settings = settings.model_copy(update={"accept_loss": True})
         kafka = KafkaSettings.load()
         declared = declare(settings.tokenizers)
+        tracing = open_tracing("promptkiln-admission")
     except (CatalogueError, StreamError, ValueError) as error:
         raise CommandError(str(error)) from error
     catalogue = declared.catalogue
     intake = make_intake(settings.intake, kafka, group=catalogue.admission_group, topic=catalogue.requests)
     try:
-        asyncio.run(until_signal(AdmissionService(settings, kafka, declared, intake).run))
+        asyncio.run(until_signal(AdmissionService(settings, kafka, declared, intake, tracing).run))
     except (AdmissionError, LogTruncated) as error:
         raise CommandError(str(error), EXIT_REFUSED) from error
     except (ServiceError, StreamError) as error:

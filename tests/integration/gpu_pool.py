@@ -34,6 +34,7 @@ from streams.kafka.clients import idempotent_producer
 from streams.kafka.lag import group_lag
 from streams.kafka.log import Record, read_log
 from streams.kafka.settings import KafkaSettings
+from streams.tracing import OFF, Tracing
 from tests.kafka import POOL
 from tests.scripted import ScriptedEngine
 
@@ -129,11 +130,16 @@ class GpuPool:
 
     @asynccontextmanager
     async def consumer(
-        self, engine: ScriptedEngine | None = None, *, store: OutcomeStore | None = None, **settings: Any
+        self,
+        engine: ScriptedEngine | None = None,
+        *,
+        store: OutcomeStore | None = None,
+        tracing: Tracing = OFF,
+        **settings: Any,
     ) -> AsyncIterator[Running[ScriptedEngine]]:
         """Starts it, and drains it in the end if the test did not."""
         made = engine or ScriptedEngine()
-        async with self.consumer_over(made, await made.start(), store=store, **settings) as running:
+        async with self.consumer_over(made, await made.start(), store=store, tracing=tracing, **settings) as running:
             try:
                 yield running
             finally:
@@ -142,7 +148,7 @@ class GpuPool:
 
     @asynccontextmanager
     async def consumer_over(
-        self, engine: E, ready: Ready, *, store: OutcomeStore | None = None, **settings: Any
+        self, engine: E, ready: Ready, *, store: OutcomeStore | None = None, tracing: Tracing = OFF, **settings: Any
     ) -> AsyncIterator[Running[E]]:
         """The same with any engine that has started; it is not stopped."""
         metrics, stop = GpuMetrics(), asyncio.Event()
@@ -150,7 +156,7 @@ class GpuPool:
         values |= {"idle_seconds": 0.2, "grace_seconds": 15, "close_seconds": 3, "mark_seconds_min": 2}
         made = GpuConsumer(
             GpuConsumerSettings(**(values | settings)),
-            self.kafka, self.catalogue, engine, store or self.store, metrics,
+            self.kafka, self.catalogue, engine, store or self.store, metrics, tracing=tracing,
         )  # fmt: skip
         running = Running(made, engine, metrics, stop, asyncio.create_task(made.run(ready, stop)))
         try:

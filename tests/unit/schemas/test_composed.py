@@ -86,6 +86,7 @@ decisions = st.builds(
     bucket_after=st.none() | numbers,
     deadline_ms=st.none() | st.integers(),
     route=st.none() | st.builds(Route, pool=texts, lane=texts, partition=st.integers(0)),
+    traceparent=st.none() | texts,
     work=st.none()
     | st.sampled_from(['{"prompt":"é \U0001f525","metadata":{"work":"x"}}', '{"a": 1e3 ,\n"b":{"work":{}} }', "{}"]),
 )
@@ -125,7 +126,7 @@ FULL: dict[str, Any] = {
     "number": 1, "tenant": "a", "key": "k", "request_id": "r", "job_id": "j", "verdict": "rejected",
     "code": "too_large", "message": "m", "payload_digest": "d", "offset": 1, "appended_ms": 1,
     "price_gpu_seconds": 1.5, "bucket_after": 2.0, "deadline_ms": 3,
-    "route": Route(pool="p", lane="bulk", partition=1), "work": "{}",
+    "route": Route(pool="p", lane="bulk", partition=1), "traceparent": "t", "work": "{}",
 }  # fmt: skip
 
 

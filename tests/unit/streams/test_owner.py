@@ -19,6 +19,7 @@ from streams.metrics import AdmissionMetrics
 from streams.owner import Owner
 from streams.owners import Owners
 from streams.settings import AdmissionServiceSettings
+from streams.tracing import OFF
 from tests.unit.admission.scene import make_world
 
 
@@ -113,6 +114,7 @@ def around(script: Script, **settings: Any) -> Surroundings:
 
     fast: dict[str, Any] = {"reopen_backoff_seconds_min": 0.001, "reopen_backoff_seconds_max": 0.002}
     return Surroundings(
+        tracing=OFF,
         settings=AdmissionServiceSettings(**fast | settings),
         kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"),
         declared=make_world(),
