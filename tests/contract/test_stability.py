@@ -12,7 +12,8 @@ from streams.kafka.settings import KafkaSettings
 
 async def test_an_open_transaction_is_seen_and_so_is_its_end(kafka: KafkaSettings, catalogue: Catalogue) -> None:
     at = TopicPartition(catalogue.results, 0)
-    producer = transactional_producer(kafka, f"{catalogue.settings.prefix}.stranger")
+    patient = kafka.model_copy(update={"transaction_timeout_ms": 300_000})
+    producer = transactional_producer(patient, f"{catalogue.settings.prefix}.stranger")
     await producer.start()
     try:
         async with Cluster(kafka, catalogue) as cluster:
