@@ -3,21 +3,29 @@
 A secret is never written here: only the name of the Secret that has it.
 """
 
+import json
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 _NAME = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
-Name = Annotated[str, Field(pattern=rf"^{_NAME}$")]
-Named = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")]
+Name = Annotated[str, Field(pattern=rf"^{_NAME}$", description="a name in small letters, digits and -")]
+Named = Annotated[
+    str,
+    Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$", description="a name in small letters, digits, . and -"),
+]
 # A tag or a digest must be there: without one it is `latest`, and two pods of one pool may differ.
 Image = Annotated[str, Field(pattern=r"^[a-z0-9][A-Za-z0-9._/:-]*(:[A-Za-z0-9_][A-Za-z0-9._-]*|@sha256:[0-9a-f]{64})$")]
 Address = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?:[0-9]{1,5}$")]
-Quantity = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?(m|Ki|Mi|Gi|Ti)?$")]
+Quantity = Annotated[
+    str, Field(pattern=r"^[0-9]+(\.[0-9]+)?(m|Ki|Mi|Gi|Ti)?$", description="a quantity in quotes, as '500m' or '16Gi'")
+]
 Labels = dict[
     Annotated[str, Field(pattern=r"^([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$")],
     Annotated[str, Field(pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$")],
 ]
+# YAML reads 2 as a number and true as a truth; a variable has the text of it.
+EnvironmentValue = Annotated[str, BeforeValidator(lambda value: value if isinstance(value, str) else json.dumps(value))]
 EnvironmentName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
 
 
@@ -26,8 +34,10 @@ class _Block(BaseModel):
 
 
 class Images(_Block):
-    services: Image = Field(default="promptkiln:0.1.0", description="Admission, the gate and the scaler: no torch.")
-    gpu_consumer: Image = "promptkiln-gpu:0.1.0"
+    services: Image = Field(
+        default="promptkiln:0.1.0", description="Of admission, the gate and the scaler, with its tag or digest."
+    )
+    gpu_consumer: Image = Field(default="promptkiln-gpu:0.1.0", description="Of GPU consumers, likewise with a tag.")
     pull_secret: Named | None = Field(default=None, description="Name of the Secret by which the registry is asked.")
 
 
@@ -48,6 +58,9 @@ class KafkaCluster(_Block):
     )
     namespace: Name | None = Field(
         default=None, description="Where Strimzi looks for topics and users. Absent: the deployment's own."
+    )
+    broker_ports: list[Annotated[int, Field(ge=1, le=65_535)]] = Field(
+        default=[], description="At which brokers answer, where those are others than bootstrap's: policies open them."
     )
     replicas: Annotated[int, Field(ge=1, le=16)] = Field(default=3, description="Copies of each partition.")
 
@@ -184,6 +197,6 @@ class Cluster(_Block):
     service_account_annotations: dict[str, str] = Field(
         default={}, description="Of every service account: how a cloud gives its pods an identity."
     )
-    environment: dict[EnvironmentName, str] = Field(
+    environment: dict[EnvironmentName, EnvironmentValue] = Field(
         default={}, description="More settings of the services, by the names of their environment variables."
     )

@@ -1,4 +1,4 @@
-"""A name that no declaration has: which one was probably meant."""
+"""A field that no declaration has, or that has a value of another form: what was probably meant."""
 
 import difflib
 import types
@@ -15,6 +15,12 @@ def no_such_field(model: type[BaseModel], at: Sequence[str | int]) -> str:
     if near:
         return f"there is no such field; did you mean {near[0]}?"
     return f"there is no such field; there are: {', '.join(known)}" if known else "there is no such field; take it out"
+
+
+def wanted_form(model: type[BaseModel], at: Sequence[str | int]) -> str | None:
+    """What the field at the end of `at` is, in its own words; None where it says nothing of itself."""
+    fields = (kind.model_fields.get(str(at[-1])) for kind in _models(model, at[:-1]))
+    return next((field.description.rstrip(".") for field in fields if field is not None and field.description), None)
 
 
 def _models(annotation: Any, path: Sequence[str | int]) -> Iterator[type[BaseModel]]:

@@ -7,8 +7,9 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from schemas.errors import CatalogueError
-from schemas.misspelt import no_such_field
+from schemas.misspelt import no_such_field, wanted_form
 
+_FORMS = ("string_pattern_mismatch", "string_type")  # whose sentence tells no person what to write
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
@@ -24,6 +25,8 @@ def read_yaml(model: type[_Model], path: Path) -> _Model:
         said = detail["msg"].removeprefix("Value error, ")
         if detail["type"] == "extra_forbidden":
             said = no_such_field(model, detail["loc"])
+        elif detail["type"] in _FORMS and (form := wanted_form(model, detail["loc"])):
+            said += f" ({form})"
         raise CatalogueError(f"{path.name}: {where}: {said}") from error
     except yaml.YAMLError as error:
         raise CatalogueError(f"{path.name} is no YAML: {error}") from error

@@ -100,6 +100,9 @@ def _open(declared: Declared, document: Manifest, holes: _Holes) -> Manifest:
             _open_deployment(made, holes)
         case "ScaledObject":
             _open_scaled(made, namespace, holes)
+        case "KafkaTopic":
+            # Strimzi deletes a topic with its object: all that was asked for would go with the release.
+            made["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
         case "ConfigMap" if made["metadata"]["name"] == SETTINGS:
             made["data"]["KAFKA_BOOTSTRAP_SERVERS"] = holes.value("cluster", "kafka", "bootstrap_servers")
             made["data"]["KILN_STORE_URL"] = holes.value("cluster", "store", "url")

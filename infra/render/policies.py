@@ -7,6 +7,7 @@ from infra.render.container import HEALTH
 from infra.render.declared import Declared
 from infra.render.environment import TRACES_TO
 from infra.render.manifest import Manifest, labels_of, manifest, selector
+from schemas.cluster import KafkaCluster
 from schemas.errors import CatalogueError
 
 _DNS = (53,)
@@ -45,7 +46,7 @@ def network_policy(
     """
     cluster = declared.cluster
     kafka = [{"namespaceSelector": {"matchLabels": {_NAMESPACE: cluster.kafka.namespace}}}]
-    out = [_to(_DNS, ("UDP", "TCP")), _to(_ports(cluster.kafka.bootstrap_servers))]
+    out = [_to(_DNS, ("UDP", "TCP")), _to(_kafka_ports(cluster.kafka))]
     if cluster.kafka.namespace:
         out[1]["to"] = kafka
     if stores and cluster.store.url.startswith("s3:"):
@@ -83,8 +84,9 @@ def _to(ports: tuple[int, ...], protocols: tuple[str, ...] = ("TCP",)) -> dict[s
     return {"ports": [{"port": port, "protocol": protocol} for port in ports for protocol in protocols]}
 
 
-def _ports(bootstrap: str) -> tuple[int, ...]:
-    return tuple(sorted({int(address.rpartition(":")[2]) for address in bootstrap.split(",")}))
+def _kafka_ports(kafka: KafkaCluster) -> tuple[int, ...]:
+    first = (int(address.rpartition(":")[2]) for address in kafka.bootstrap_servers.split(","))
+    return tuple(sorted({*first, *kafka.broker_ports}))
 
 
 def _port(url: str) -> int:

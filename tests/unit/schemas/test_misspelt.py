@@ -36,6 +36,26 @@ def test_a_misspelt_field_of_pools_is_one_sentence_with_the_cure(
         load_pools(path)
 
 
+@pytest.mark.parametrize(
+    ("cluster", "sentence"),
+    [
+        (
+            {"images": {"services": "promptkiln"}},
+            r"cluster\.images\.services: .* \(Of admission, .* its tag or digest\)$",
+        ),
+        ({"admission": {"cpu": 1}}, r"cluster\.admission\.cpu: .* \(a quantity in quotes, as '500m' or '16Gi'\)$"),
+        ({"scaler": {"address": "scaler"}}, r"cluster\.scaler\.address: .* \(host:port at which KEDA asks"),
+        ({"store": {"url": "file:///x"}}, "give `claim`, or an s3:// url"),
+        ({"models": {"claim": "a", "image": "b:1"}}, "take one out"),
+    ],
+)
+def test_a_value_of_another_form_is_told_which(tmp_path: Path, cluster: dict[str, Any], sentence: str) -> None:
+    path = tmp_path / "pools.yaml"
+    path.write_text(yaml.safe_dump({"pools": {"a": POOL}, "cluster": cluster}))
+    with pytest.raises(CatalogueError, match=sentence):
+        load_pools(path)
+
+
 def test_a_field_inside_what_may_be_absent_is_found_too(tmp_path: Path) -> None:
     path = tmp_path / "tenants.yaml"
     path.write_text("default: {per_second: 1, burst: 1, day: {request: 5}}\n")

@@ -44,9 +44,10 @@ def test_a_setting_that_would_be_passed_over_is_refused(declare: Declare, name: 
 
 def test_a_setting_of_a_service_reaches_all_pods(declare: Declare) -> None:
     def change(body: dict[str, Any]) -> None:
-        body["cluster"]["environment"] = {"KILN_GPU_WORKERS": "2", "OTEL_SERVICE_NAME": "kiln"}
+        body["cluster"]["environment"] = {"KILN_GPU_WORKERS": 2, "KILN_ADMISSION_SERVICE_ACCEPT_LOSS": False}
 
-    assert shared(declare(change)).items() >= {"KILN_GPU_WORKERS": "2", "OTEL_SERVICE_NAME": "kiln"}.items()
+    wanted = {"KILN_GPU_WORKERS": "2", "KILN_ADMISSION_SERVICE_ACCEPT_LOSS": "false"}
+    assert shared(declare(change)).items() >= wanted.items()
 
 
 def test_spans_without_a_collector_are_refused(declare: Declare) -> None:

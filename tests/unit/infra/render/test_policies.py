@@ -30,11 +30,13 @@ def test_admission_speaks_to_kafka_alone_and_in_its_namespace(example: Declared)
 def test_a_store_of_ones_own_and_traces_are_let_out(declare: Declare) -> None:
     def change(body: dict[str, Any]) -> None:
         body["cluster"]["store"]["endpoint_url"] = "http://minio:9000"
+        body["cluster"]["kafka"]["broker_ports"] = [9194]
         body["cluster"]["environment"] = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://tempo:4318"}
 
     assert _ports(network_policy(declare(change), "x", "gpu-consumer", "default", stores=True), "egress") == {
         53,
         9093,
+        9194,
         9000,
         4318,
     }
