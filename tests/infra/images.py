@@ -2,11 +2,11 @@
 
 import json
 import re
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from packaging.requirements import Requirement
 
@@ -151,32 +151,34 @@ def _locked(path: Path) -> dict[str, frozenset[str]]:
 def contents() -> Outcome:
     """The two images' Python as the Dockerfiles make it, without a container: locked packages, our wheel beside them,
     and the commands that the image is for. Raises ToolMissing where packages cannot be had."""
-    found: list[str] = []
-    tools, folder = Path(sys.executable).parent, WORK / "images"
-    shutil.rmtree(folder / "wheel", ignore_errors=True)
-    built = run(tools / "hatchling", "build", "-t", "wheel", "-d", folder / "wheel")
+    environments = WORK / "images"
+    environments.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=environments, prefix="run-") as name:
+        found = tuple(_contents(Path(sys.executable).parent, environments, Path(name)))
+    number = sum(len(commands) for commands, _ in _COMMANDS.values())
+    return Outcome(counted(images=len(_COMMANDS), commands=number), found)
+
+
+def _contents(tools: Path, environments: Path, folder: Path) -> Iterator[str]:
+    built = run(tools / "hatchling", "build", "-t", "wheel", "-d", folder)
     if built.code:
-        return Outcome("", (f"our wheel cannot be built: {built.said[-300:]}",))
-    (wheel,) = (folder / "wheel").glob("*.whl")
+        yield f"our wheel cannot be built: {built.said[-300:]}"
+        return
+    (wheel,) = folder.glob("*.whl")
     for name, (commands, trial) in _COMMANDS.items():
         own, out = folder / f"{name}-own", folder / f"{name}-out"
-        _install(tools / "uv", folder / name, own, IMAGES / f"{name}.lock", wheel)
-        shutil.rmtree(out, ignore_errors=True)
+        _install(tools / "uv", environments / name, own, IMAGES / f"{name}.lock", wheel)
         kiln = ("env", f"PYTHONPATH={own}", "COLUMNS=200", own / "bin" / "kiln")
         there = run(*kiln, "--help").out
         broken = [each for each in commands if not re.search(rf"^\W+{each} +(?!Broken)\w", there, re.MULTILINE)]
-        found += [f"the image of {name}.lock cannot run kiln {command}" for command in broken]
+        yield from (f"the image of {name}.lock cannot run kiln {command}" for command in broken)
         tried = run(*kiln, *trial, out)
-        if tried.code or not any(out.iterdir()):
-            found.append(f"in the image of {name}.lock kiln {' '.join(trial)} fails: {tried.said[-300:]}")
-    return Outcome(
-        counted(images=len(_COMMANDS), commands=sum(len(each) for each, _ in _COMMANDS.values())), tuple(found)
-    )
+        if tried.code or not out.exists():
+            yield f"in the image of {name}.lock kiln {' '.join(trial)} fails: {tried.said[-300:]}"
 
 
 def _install(uv: Path, environment: Path, own: Path, lock: Path, wheel: Path) -> None:
     """What is there already stays. Raises ToolMissing where the packages cannot be had."""
-    shutil.rmtree(own, ignore_errors=True)
     python = environment / "bin" / "python"
     for command in (
         ("venv", "--allow-existing", "--python", sys.executable, environment),

@@ -3,6 +3,7 @@
 Exit 0: all was looked at and is well; 1: something was found; 2: nothing was found, and not all was looked at.
 """
 
+import fcntl
 import sys
 import time
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from schemas.topics import Catalogue, TopicSettings
 from tests.infra import composition, documented, images, manifests, queries, references, refusals
 from tests.infra.outcome import Check, Outcome, outcome_of
 from tests.infra.rendered import DECLARED, Rendered, render_all
+from tests.infra.tools import WORK
 
 EXIT_FOUND, EXIT_NOT_LOOKED = 1, 2
 
@@ -85,4 +87,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    WORK.mkdir(parents=True, exist_ok=True)
+    with (WORK / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another run would render into the same folder
+        sys.exit(main())
