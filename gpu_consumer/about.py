@@ -14,6 +14,8 @@ def about(job: Job, memory: MemoryReading | None = None) -> dict[str, Any]:
         found |= {"tenant": job.work.names.tenant, "request_id": job.work.names.request_id}
     if (item := job.work.item) is not None:
         found |= {"config": item.config.label, "config_hash": item.config_hash}
+    if job.work.trace is not None:
+        found["trace_id"] = job.work.trace.trace_id
     if memory is not None:
         found["memory"] = asdict(memory)
     return found

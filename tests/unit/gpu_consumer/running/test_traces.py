@@ -3,6 +3,8 @@
 from pathlib import Path
 from uuid import NAMESPACE_URL, uuid5
 
+import pytest
+
 from schemas.trace import HEADER_TRACE, SETTLE, TraceContext, span_id_of
 from tests.spans import Spans, attributes, ids
 from tests.unit.gpu_consumer.bench import Bench
@@ -41,7 +43,9 @@ async def test_a_job_s_wait_pictures_store_and_settling_are_spans_of_its_trace(t
     assert plain.headers == ()
 
 
-async def test_a_failure_is_a_span_that_failed(tmp_path: Path) -> None:
+async def test_a_failure_is_a_span_that_failed_and_its_line_names_the_trace(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     spans = Spans()
     bench = Bench(tmp_path, tracing=spans.tracing())
     await bench.start()
@@ -51,6 +55,8 @@ async def test_a_failure_is_a_span_that_failed(tmp_path: Path) -> None:
     for name in ("picture", SETTLE):
         assert not spans.one(name).status.is_ok
     assert attributes(spans.one("picture"))["kiln.code"] == "blank_output"
+    told = [vars(record) for record in caplog.records if "job_id" in vars(record)]
+    assert {each["trace_id"] for each in told} == {TRACE.trace_id}
 
 
 async def test_each_attempt_has_spans_of_its_own(tmp_path: Path) -> None:
