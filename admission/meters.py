@@ -50,9 +50,15 @@ def at(levels: Levels | None, quota: KeyQuota, now_ms: int, number: int) -> Leve
     )
 
 
-def surely_affords(levels: Levels) -> bool:
-    """Where requests alone are metered and one is left, as of most accounts. Else shortages() tells."""
-    return levels.tokens >= REQUEST and levels.gpu is None and levels.day is None and levels.month is None
+def charged_one(levels: Levels | None, quota: KeyQuota, now_ms: int) -> Levels | None:
+    """What at() and charged() come to where requests alone are metered and one is left, as of most accounts. None: it
+    is for those and for shortages() to tell."""
+    if quota.gpu_seconds is not None or quota.day is not None or quota.month is not None:
+        return None
+    if levels is None:
+        return Levels(quota.burst - REQUEST, now_ms)
+    tokens, as_of_ms = level(levels.tokens, levels.as_of_ms, quota, now_ms), levels.as_of_ms
+    return None if tokens < REQUEST else Levels(tokens - REQUEST, now_ms if now_ms > as_of_ms else as_of_ms)
 
 
 def shortages(levels: Levels, quota: KeyQuota, gpu_seconds: float) -> Iterator[Short]:

@@ -9,8 +9,8 @@ that has a value and no other; ValueError where a number is not finite. A field 
 the tests of this module compare with the fields of the events.
 """
 
-import math
 from json.encoder import encode_basestring as quoted
+from math import isfinite
 
 from schemas.codec import write
 from schemas.decision import WORK_MARK, Decision
@@ -34,6 +34,7 @@ def work_text(
     appended_ms: int,
 ) -> str:
     """A WorkItem. `config` is a GenerationConfig's text; both times are RFC 3339."""
+    _refuse_endless(price_gpu_seconds)
     metadata = write(request.metadata) if request.metadata else "{}"
     retry_of = "" if request.retry_of is None else f',"retry_of":{quoted(request.retry_of)}'
     degraded = "" if degraded_from is None else f',"degraded_from":{quoted(degraded_from)}'
@@ -42,7 +43,7 @@ def work_text(
         f'"request_id":{quoted(request.request_id)},"prompt":{quoted(request.prompt)},'
         f'"negative_prompt":{quoted(request.negative_prompt)},"config_hash":"{config_hash}","seed":{seed},'
         f'"images":{request.images},"lane":"{lane}","deadline":"{deadline}","results_partition":{results_partition},'
-        f'"price_gpu_seconds":{_number(price_gpu_seconds)},"accepted_at":"{accepted_at}","appended_ms":{appended_ms},'
+        f'"price_gpu_seconds":{price_gpu_seconds!r},"accepted_at":"{accepted_at}","appended_ms":{appended_ms},'
         f'"metadata":{metadata}{retry_of}{degraded},"config":{config}}}'
     )
 
@@ -50,11 +51,12 @@ def work_text(
 def decision_record(decision: Decision) -> bytes:
     """A Decision, whose work comes last and as it is: decode_decision() takes it out again to the last byte."""
     each = decision
+    _refuse_endless(each.price_gpu_seconds, 0.0 if each.bucket_after is None else each.bucket_after)
     text = (
         f'{{"schema_version":{each.schema_version},"number":{each.number},"tenant":{quoted(each.tenant)},'
         f'"request_id":{quoted(each.request_id)},"job_id":{quoted(each.job_id)},"verdict":"{each.verdict}",'
         f'"payload_digest":{quoted(each.payload_digest)},"offset":{each.offset},"appended_ms":{each.appended_ms},'
-        f'"price_gpu_seconds":{_number(each.price_gpu_seconds)}'
+        f'"price_gpu_seconds":{each.price_gpu_seconds!r}'
     )
     if each.key is not None:
         text += f',"key":{quoted(each.key)}'
@@ -63,7 +65,7 @@ def decision_record(decision: Decision) -> bytes:
     if each.message is not None:
         text += f',"message":{quoted(each.message)}'
     if each.bucket_after is not None:
-        text += f',"bucket_after":{_number(each.bucket_after)}'
+        text += f',"bucket_after":{each.bucket_after!r}'
     if each.deadline_ms is not None:
         text += f',"deadline_ms":{each.deadline_ms}'
     if each.route is not None:
@@ -78,17 +80,17 @@ def decision_record(decision: Decision) -> bytes:
 
 def outstanding_record(job: Outstanding) -> bytes:
     """An Outstanding."""
+    _refuse_endless(job.price_gpu_seconds)
     key = "" if job.key is None else f'"key":{quoted(job.key)},'
     return (
         f'{{"schema_version":{job.schema_version},"tenant":{quoted(job.tenant)},{key}'
         f'"request_id":{quoted(job.request_id)},"pool":{quoted(job.pool)},"lane":{quoted(job.lane)},'
-        f'"price_gpu_seconds":{_number(job.price_gpu_seconds)},"deadline_ms":{job.deadline_ms},'
+        f'"price_gpu_seconds":{job.price_gpu_seconds!r},"deadline_ms":{job.deadline_ms},'
         f'"payload_digest":{quoted(job.payload_digest)},"number":{job.number},"offset":{job.offset},'
         f'"appended_ms":{job.appended_ms}}}'
     ).encode()
 
 
-def _number(value: float) -> str:
-    if not math.isfinite(value):
-        raise ValueError(f"{value} is no JSON number")
-    return repr(value)
+def _refuse_endless(value: float, other: float = 0.0) -> None:
+    if not (isfinite(value) and isfinite(other)):
+        raise ValueError(f"one of {value} and {other} is no JSON number")

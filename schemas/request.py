@@ -10,7 +10,8 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
-    model_validator,
+    ValidationInfo,
+    field_validator,
 )
 
 from schemas.names import RequestId, Tenant
@@ -43,11 +44,13 @@ class ConfigRef(BaseModel):
     version: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     channel: Annotated[str, Field(min_length=1, max_length=64)] | None = None
 
-    @model_validator(mode="after")
-    def _one_of(self) -> "ConfigRef":
-        if self.version is not None and self.channel is not None:
+    @field_validator("channel")
+    @classmethod
+    def _one_of(cls, channel: str | None, info: ValidationInfo) -> str | None:
+        """Of the channel, since most requests give none: a validator of the whole model is called for each."""
+        if channel is not None and info.data.get("version") is not None:
             raise ValueError("give a version or a channel, not both")
-        return self
+        return channel
 
 
 class GenerationRequest(BaseModel):

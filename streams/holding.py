@@ -83,6 +83,7 @@ class Holding:
         self._partition = state.partition
         self._label = str(state.partition)
         self._catalogue = around.declared.catalogue
+        self._end_seen = 0  # of the log, when we were idle last
         self._unwritten = False  # of the cursor: what was emitted or skipped since the last transaction
 
     async def serve(self) -> None:
@@ -111,10 +112,11 @@ class Holding:
         self._around.metrics.set("queue_length", len(self._inbox), partition=self._label)
         if self._partition == PLACED_BY:
             await self._place()
-        fresh = {arrival.offset: arrival for arrival in arrivals if arrival.offset >= self._state.next}
+        next_offset = self._state.next
+        fresh = {arrival.offset: arrival for arrival in arrivals if arrival.offset >= next_offset}
         if not fresh:
             await self._idle()
-        elif max(fresh) - self._state.next + 1 == len(fresh):
+        elif max(fresh) - next_offset + 1 == len(fresh):
             await self._batch([fresh[offset] for offset in sorted(fresh)])
         else:
             self._around.metrics.count("holes_total", partition=self._label)
@@ -123,9 +125,10 @@ class Holding:
 
     async def _idle(self) -> None:
         """Read what the intake left out, fold results, and write a small transaction if there is anything to say."""
-        end = await self._requests.end()
-        self._around.metrics.set("lag", max(0, end - self._state.next), partition=self._label)
-        await self._read_through(end)
+        overdue, self._end_seen = self._end_seen, await self._requests.end()
+        self._around.metrics.set("lag", max(0, self._end_seen - self._state.next), partition=self._label)
+        # What came since we looked last the intake may be about to bring: to read that too would be to read it twice.
+        await self._read_through(overdue)
         results = await self._results.take(_RESULTS_MAX)
         whole, now_ms = self._results.caught_up, self._around.now_ms()
         caught_up = whole and not self._state.results_whole

@@ -16,7 +16,7 @@ class Inbox:
         self._limit = limit
         self._bytes_max = bytes_max
         self._bytes = 0
-        self._queue: deque[Arrival] = deque()
+        self._queue: deque[tuple[Arrival, int]] = deque()  # with its size
         self._room = asyncio.Event()
         self._changed = asyncio.Event()
         self._open = False
@@ -35,15 +35,18 @@ class Inbox:
         self._room.set()
         self._changed.set()
 
-    async def put(self, arrival: Arrival) -> None:
-        """Blocks while the inbox is full, by number or by bytes: this is the backpressure an intake feels. A record
-        larger than all of it waits until it is empty."""
-        while self._open and (len(self._queue) >= self._limit or self._bytes >= self._bytes_max):
-            self._room.clear()
-            await self._room.wait()
-        if self._open:
-            self._queue.append(arrival)
-            self._bytes += arrival.wire_bytes
+    async def put(self, arrivals: Iterable[Arrival]) -> None:
+        """One after the other. Blocks while the inbox is full, by number or by bytes: this is the backpressure an
+        intake feels. A record larger than all of it waits until it is empty."""
+        for arrival in arrivals:
+            while self._open and (len(self._queue) >= self._limit or self._bytes >= self._bytes_max):
+                self._room.clear()
+                await self._room.wait()
+            if not self._open:
+                return
+            size = arrival.wire_bytes
+            self._queue.append((arrival, size))
+            self._bytes += size
             self._changed.set()
 
     async def take(self, most: int, bytes_max: int, *, idle_seconds: float, linger_seconds: float) -> list[Arrival]:
@@ -57,10 +60,11 @@ class Inbox:
                 return []
         if self._open and len(self._queue) < most and self._bytes < bytes_max and linger_seconds:
             await asyncio.sleep(linger_seconds)
-        taken = [self._queue.popleft() for _ in range(batch_length(self._queue, most, bytes_max))]
-        self._bytes -= sum(arrival.wire_bytes for arrival in taken)
+        length = fitting((size for _, size in self._queue), most, bytes_max)
+        taken = [self._queue.popleft() for _ in range(length)]
+        self._bytes -= sum(size for _, size in taken)
         self._room.set()
-        return taken
+        return [arrival for arrival, _ in taken]
 
 
 def batch_length(arrivals: Iterable[Arrival], most: int, bytes_max: int) -> int:

@@ -38,10 +38,10 @@ class Owners:
     async def revoked(self, partitions: AbstractSet[int]) -> None:
         await self._let_go([number for number in self._owners if number in partitions])
 
-    async def feed(self, arrival: Arrival) -> None:
-        owner = self._owners.get(arrival.partition)
-        if owner is not None:  # or it came after the revocation (case AIO-17)
-            await owner.inbox.put(arrival)
+    async def feed(self, partition: int, arrivals: Iterable[Arrival]) -> None:
+        owner = self._owners.get(partition)
+        if owner is not None:  # or they came after the revocation (case AIO-17)
+            await owner.inbox.put(arrivals)
 
     async def close(self) -> None:
         """Let go of everything, for good."""

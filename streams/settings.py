@@ -18,8 +18,8 @@ class AdmissionServiceSettings(BaseSettings):
         default="faust", description="What takes requests from Kafka: a Faust app, or a plain aiokafka consumer."
     )
     batch_max: Annotated[int, Field(ge=1, le=5000)] = Field(
-        default=200,
-        description="Requests a transaction. A transaction costs the same for 1 or 200; a batch blocks the loop.",
+        default=500,
+        description="Requests a transaction. A transaction costs much the same for 1 or 500; a batch blocks the loop.",
     )
     batch_bytes_max: Annotated[int, Field(ge=1 << 10, le=64 << 20)] = Field(
         default=4 << 20,
@@ -29,7 +29,7 @@ class AdmissionServiceSettings(BaseSettings):
         default=0.005, description="How long a batch that is not full waits for more after its first request."
     )
     queue_max: Annotated[int, Field(ge=1, le=100_000)] = Field(
-        default=1000, description="Requests a partition that are taken and not decided; then the intake waits."
+        default=2000, description="Requests a partition that are taken and not decided; then the intake waits."
     )
     queue_bytes_max: Annotated[int, Field(ge=1 << 10, le=1 << 30)] = Field(
         default=16 << 20, description="The same in bytes; a record larger than this is taken alone."

@@ -2,7 +2,7 @@
 
 from admission.accounts import Booking
 from admission.draft import Draft, Refusal, StageResult
-from admission.meters import Levels, Short, at, charged, renewed_ms, shortages, surely_affords
+from admission.meters import Levels, Short, at, charged, charged_one, renewed_ms, shortages
 from admission.state import State
 from admission.world import World
 from schemas.tenancy import key_of
@@ -17,11 +17,14 @@ def quota(draft: Draft, state: State, world: World) -> StageResult:
     short: list[tuple[str, Short]] = []
     bookings: list[Booking] = []
     for name, declared, listed in _holders(draft, world):
-        levels = _levels(name, declared, draft, state)
-        if not surely_affords(levels):
+        account = state.account(name)
+        left = charged_one(None if account is None else account.levels, declared, draft.clock_ms)
+        if left is None:
+            levels = _levels(name, declared, draft, state)
             short += [(name, each) for each in shortages(levels, declared, price)]
+            left = levels if short else charged(levels, price)
         if not short:
-            bookings.append(_booking(name, charged(levels, price), declared, world, listed=listed))
+            bookings.append(_booking(name, left, declared, world, listed=listed))
     if short:
         return _refusal(draft, short)
     draft.bookings = tuple(bookings)

@@ -4,6 +4,7 @@ An intake is a member of admission's group. It commits nothing, decides nothing 
 may leave records out or bring them twice, and the owner of the partition notices.
 """
 
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import Protocol
 
@@ -19,8 +20,8 @@ class IntakeHandler(Protocol):
     async def revoked(self, partitions: AbstractSet[int]) -> None:
         """These are no longer ours. Returns when their owners have let go, which is bounded."""
 
-    async def feed(self, arrival: Arrival) -> None:
-        """One request. Blocks while its owner's queue is full; that is the backpressure."""
+    async def feed(self, partition: int, arrivals: Iterable[Arrival]) -> None:
+        """Requests of one partition, in order. Blocks while its owner's queue is full; that is the backpressure."""
 
 
 class Intake(Protocol):

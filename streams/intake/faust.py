@@ -108,7 +108,8 @@ def _feed(app: Any, topic: str, handler: IntakeHandler) -> None:
 
     async def intake(stream: Any) -> None:
         async for event in stream.noack().events():
-            await handler.feed(_arrival(event.message))
+            arrival = _arrival(event.message)
+            await handler.feed(arrival.partition, (arrival,))
 
     app.on_partitions_assigned.connect(assigned)
     app.on_partitions_revoked.connect(revoked)

@@ -39,7 +39,7 @@ class PlainIntake:
                 for tp, records in (await poll(consumer, _POLL_MS)).items():
                     if tp in consumer.assignment():
                         consumer.pause(tp)
-                        feed = _feed(handler, records, self._feeding.get(tp))
+                        feed = _feed(handler, tp.partition, records, self._feeding.get(tp))
                         self._feeding[tp] = asyncio.create_task(feed, name=f"feed {tp}")
                 self._resume(consumer)
         finally:
@@ -71,12 +71,13 @@ class PlainIntake:
             await self._done.wait()
 
 
-async def _feed(handler: IntakeHandler, records: Iterable[Record], after: "asyncio.Task[None] | None") -> None:
+async def _feed(
+    handler: IntakeHandler, partition: int, records: Iterable[Record], after: "asyncio.Task[None] | None"
+) -> None:
     """In order: a rebalance resumes a partition whose former records are still being fed."""
     if after is not None:
         await after
-    for record in records:
-        await handler.feed(arrival_of(record))
+    await handler.feed(partition, map(arrival_of, records))
 
 
 class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]

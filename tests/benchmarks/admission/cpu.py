@@ -21,6 +21,7 @@ from tests.benchmarks.report import ROOT
 
 _EVENTS = 4000
 _ROUNDS = 9
+_BLOCK = 50
 _PARTITION = 0
 
 
@@ -66,14 +67,15 @@ def _arrivals(world: World, prompts: Sequence[str], configs: Sequence[str]) -> l
 
 
 def _deciding(arrivals: Sequence[Arrival], world: World) -> float:
-    """Without what makes the verdicts true, but upon a state that they were made true in."""
+    """Upon a state in which the verdicts of all former blocks were made true; that itself is not counted. By blocks, as
+    validation is one: to ask for a thread's time is a system call, and a tenth of what a decision takes."""
     state, now_ms, seconds = State(_PARTITION, world.limits), _now_ms(), 0.0
     state.opened(uuid4, 0, None, now_ms)
-    for arrival in arrivals:
-        began = time.thread_time()
-        verdict = decide(arrival, state, world, now_ms)
-        seconds += time.thread_time() - began
-        state.apply(arrival, verdict)
+    for start in range(0, len(arrivals), _BLOCK):
+        block = arrivals[start : start + _BLOCK]
+        seconds += _cpu(lambda: [decide(arrival, state, world, now_ms) for arrival in block])  # noqa: B023 - called here
+        for arrival in block:
+            state.apply(arrival, decide(arrival, state, world, now_ms))
     return seconds / len(arrivals)
 
 

@@ -40,7 +40,7 @@ def test_seeds_that_are_none(seed: object) -> None:  # case DIF-11, ADM-10
         ({"stepz": 1, "prompt": ...}, "stepz", "unknown"),
         ({"config": {"name": "a", "versoin": 1}}, "config.versoin", "unknown"),
         ({"prompt": ...}, "prompt", "missing"),
-        ({"config": {"name": "a", "version": 1, "channel": "stable"}}, "config", "not both"),
+        ({"config": {"name": "a", "version": 1, "channel": "stable"}}, "config.channel", "not both"),
         ({"config": "sketch"}, "config", "invalid"),
         ({"priority": "high"}, "priority", "interactive"),
         ({"images": "2"}, "images", "invalid"),

@@ -19,7 +19,7 @@ async def test_takes_what_was_put_in_order_and_no_more_than_asked() -> None:
     inbox = Inbox(10, 1 << 20)
     inbox.open()
     for offset in range(5):
-        await inbox.put(arrival(offset))
+        await inbox.put([arrival(offset)])
     assert await take(inbox, 3) == [0, 1, 2]
     assert await take(inbox, 3) == [3, 4]
 
@@ -27,9 +27,9 @@ async def test_takes_what_was_put_in_order_and_no_more_than_asked() -> None:
 async def test_a_full_inbox_holds_the_intake_until_there_is_room() -> None:
     inbox = Inbox(2, 1 << 20)
     inbox.open()
-    await inbox.put(arrival(0))
-    await inbox.put(arrival(1))
-    third = asyncio.create_task(inbox.put(arrival(2)))
+    await inbox.put([arrival(0)])
+    await inbox.put([arrival(1)])
+    third = asyncio.create_task(inbox.put([arrival(2)]))
     await asyncio.sleep(0)
     assert not third.done()
     assert await take(inbox) == [0, 1]
@@ -39,16 +39,16 @@ async def test_a_full_inbox_holds_the_intake_until_there_is_room() -> None:
 
 async def test_shut_it_drops_what_is_put_and_blocks_nobody() -> None:
     inbox = Inbox(1, 1 << 20)
-    await inbox.put(arrival(0))  # never opened: an owner that opens its lease reads its log itself
+    await inbox.put([arrival(0)])  # never opened: an owner that opens its lease reads its log itself
     inbox.open()
-    await inbox.put(arrival(1))
-    waiting = asyncio.create_task(inbox.put(arrival(2)))
+    await inbox.put([arrival(1)])
+    waiting = asyncio.create_task(inbox.put([arrival(2)]))
     await asyncio.sleep(0)
     inbox.shut()
     await waiting
     assert len(inbox) == 0
     inbox.open()
-    await inbox.put(arrival(3))
+    await inbox.put([arrival(3)])
     assert await take(inbox) == [3]
 
 
@@ -67,9 +67,9 @@ async def test_a_batch_that_is_not_full_waits_for_more() -> None:
     inbox.open()
     taking = asyncio.create_task(inbox.take(10, 1 << 20, idle_seconds=60, linger_seconds=0.05))
     await asyncio.sleep(0)
-    await inbox.put(arrival(0))
+    await inbox.put([arrival(0)])
     await asyncio.sleep(0)
-    await inbox.put(arrival(1))
+    await inbox.put([arrival(1)])
     assert [each.offset for each in await taking] == [0, 1]
 
 
@@ -80,15 +80,15 @@ def large(offset: int) -> Arrival:
 async def test_bytes_fill_an_inbox_too_and_one_that_is_too_large_passes_alone() -> None:  # case KQ-17
     inbox = Inbox(1000, 500)
     inbox.open()
-    await inbox.put(large(0))
-    second = asyncio.create_task(inbox.put(large(1)))
+    await inbox.put([large(0)])
+    second = asyncio.create_task(inbox.put([large(1)]))
     await asyncio.sleep(0)
     assert not second.done()
     assert await take(inbox) == [0]
     await second
     inbox.shut()
     inbox.open()
-    await asyncio.wait_for(inbox.put(large(2)), 60)
+    await asyncio.wait_for(inbox.put([large(2)]), 60)
     assert await take(inbox) == [2]
 
 
@@ -96,7 +96,7 @@ async def test_a_batch_is_bounded_in_bytes() -> None:
     inbox = Inbox(1000, 1 << 20)
     inbox.open()
     for offset in range(5):
-        await inbox.put(large(offset))
+        await inbox.put([large(offset)])
     sizes = [len(await inbox.take(10, 1300, idle_seconds=5, linger_seconds=0)) for _ in range(3)]
     assert sizes == [2, 2, 1]
     assert batch_length([large(0), large(1)], 10, 1) == 1

@@ -215,7 +215,7 @@ async def test_readiness_needs_every_assigned_partition(script: Script, owners: 
 async def test_requests_after_a_revocation_go_nowhere(script: Script, owners: Owners) -> None:  # case AIO-17
     await owners.assigned({0})
     await owners.revoked({0})
-    await owners.feed(Arrival(0, 0, 0, None, None))
+    await owners.feed(0, [Arrival(0, 0, 0, None, None)])
 
 
 async def test_an_owner_that_does_not_stop_in_time_is_cancelled(

@@ -1,6 +1,7 @@
 """Back-pressure of the plain intake: a partition whose owner is busy is paused, and the others go on."""
 
 import asyncio
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -60,14 +61,16 @@ class Handler:
 
     async def revoked(self, partitions: AbstractSet[int]) -> None: ...
 
-    async def feed(self, arrival: Arrival) -> None:
-        if arrival.partition == BUSY.partition:
-            await self.room.wait()
-        self.fed.append((arrival.partition, arrival.offset))
-        if arrival.partition == BUSY.partition and arrival.offset > 2:
-            self.busy_fed.set()
-        if len(self.fed) == 20:
-            self.enough.set()
+    async def feed(self, partition: int, arrivals: Iterable[Arrival]) -> None:
+        for arrival in arrivals:
+            assert arrival.partition == partition
+            if partition == BUSY.partition:
+                await self.room.wait()
+            self.fed.append((partition, arrival.offset))
+            if partition == BUSY.partition and arrival.offset > 2:
+                self.busy_fed.set()
+            if len(self.fed) == 20:
+                self.enough.set()
 
 
 @pytest.fixture
