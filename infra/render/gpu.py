@@ -20,6 +20,8 @@ _READ = {"gpu_product", "mig_profile", "vram_bytes", "price_usd_per_hour", "budg
 _LABEL_VALUE_MAX = 63
 _LOADS = 3  # times the measured load: a cold disk, a model that was not in the page cache
 _START_SECONDS_MIN = 60  # the image's own start: Python, the driver
+_ENGINE_SECONDS_MIN = 900  # a first load from a cold volume may take far longer than those that were measured
+_IMAGE_SECONDS = 600  # to have a node and to pull the image, before a rollout counts as stuck
 _HANDING_BACK_SECONDS = 30  # after the longest job: what was drawn is encoded, stored and settled, the group is left
 _MARGIN_SECONDS = 10  # between the consumer's own deadline and the kill
 _SETTING_SECONDS_MAX = 86_400
@@ -63,7 +65,7 @@ def gpu_deployment(declared: Declared, name: str, pool: Pool) -> Manifest:
         COMPONENT,
         name,
         strategy={"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": "25%"}},
-        progressDeadlineSeconds=math.ceil(start) + pod_grace_seconds(declared, name, pool) + 600,
+        progressDeadlineSeconds=_engine_seconds(pool) + pod_grace_seconds(declared, name, pool) + _IMAGE_SECONDS,
         template=pod(
             declared,
             COMPONENT,
@@ -97,6 +99,10 @@ def _start_seconds(pool: Pool) -> float:
     return max(_START_SECONDS_MIN, _LOADS * pool.load_seconds)
 
 
+def _engine_seconds(pool: Pool) -> int:
+    return min(_SETTING_SECONDS_MAX, max(_ENGINE_SECONDS_MIN, math.ceil(_LOADS * pool.load_seconds)))
+
+
 def _settings(declared: Declared, name: str, pool: Pool) -> list[dict[str, Any]]:
     device = {"KILN_GPU_DEVICE": "cuda"}  # not `auto`, which draws on the CPU where the driver is missing
     if pool.gpu_product == CPU:
@@ -105,7 +111,7 @@ def _settings(declared: Declared, name: str, pool: Pool) -> list[dict[str, Any]]
         "KILN_GPU_POOL": name,
         **device,
         "KILN_GPU_MODELS_DIR": declared.cluster.models.path,
-        "KILN_GPU_ENGINE_START_SECONDS_MAX": str(min(_SETTING_SECONDS_MAX, math.ceil(_start_seconds(pool)))),
+        "KILN_GPU_ENGINE_START_SECONDS_MAX": str(_engine_seconds(pool)),
         "KILN_GPU_GRACE_SECONDS": str(pod_grace_seconds(declared, name, pool) - _MARGIN_SECONDS),
         "KILN_GPU_HEALTH_HOST": "0.0.0.0",  # noqa: S104 - inside a pod, behind its network policy
         "KILN_GPU_HEALTH_PORT": str(PORT),
