@@ -68,6 +68,15 @@ def admission_rules(settings: AlertSettings) -> Iterator[Alert | Recording]:
         "acknowledgement, and producing them has failed again and again.",
     )
     yield Alert(
+        name="KilnOffsetsNotRenewed",
+        severity="warning",
+        expr=f"{_renewals('=')} > 0 unless on(group) {_renewals('!=')} > 0",
+        for_seconds=3600,
+        summary="The offsets of a pool that sleeps may expire",
+        description="{{ $value | humanize }} tries of a day to renew the offsets of the group {{ $labels.group }} "
+        "failed, and none went well: once they expire, KEDA counts as work what was done long ago.",
+    )
+    yield Alert(
         name="KilnStableOffsetStuck",
         severity="critical",
         expr="max by (topic) (kiln_admission_unstable_seconds or kiln_gpu_unstable_seconds) "
@@ -82,3 +91,7 @@ def admission_rules(settings: AlertSettings) -> Iterator[Alert | Recording]:
 def _dead_letters() -> Iterator[str]:
     for by, name in _DEAD_LETTERS.items():
         yield f'label_replace(sum by (reason) (increase({name}[15m])), "by", "{by}", "", "")'
+
+
+def _renewals(sign: str) -> str:
+    return f'sum by (group) (increase(kiln_admission_offset_renewals_total{{outcome{sign}"failed"}}[1d]))'

@@ -24,6 +24,7 @@ from streams.kafka.admin import create_topics
 from streams.kafka.clients import idempotent_producer
 from streams.kafka.settings import KafkaSettings
 from tests.fault.world import MODELS, ROOT, ensure_models
+from tests.observe.server import is_well
 from tests.ports import free_port
 
 GATED = "gallery"  # a tenant with a topic of its own
@@ -135,13 +136,11 @@ def scene(folder: Path) -> Iterator[Scene]:
 
 
 def _wait_ready(made: Scene) -> None:
-    from infra.demo.cli import _get
-
     deadline = time.monotonic() + _READY_SECONDS
     waiting = dict(made.ports)
     while waiting:
         made.check()
-        waiting = {name: port for name, port in waiting.items() if _get(port, "/readyz") is None}
+        waiting = {name: port for name, port in waiting.items() if not is_well(f"http://127.0.0.1:{port}/readyz")}
         if waiting and time.monotonic() > deadline:
             raise TimeoutError(f"{', '.join(waiting)} not ready after {_READY_SECONDS:.0f} s")
         time.sleep(0.2)

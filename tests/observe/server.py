@@ -61,11 +61,7 @@ class Prometheus:
         return found
 
     def is_ready(self) -> bool:
-        try:
-            with urllib.request.urlopen(f"{self._url}/-/ready", timeout=2) as answer:
-                return bool(answer.status == 200)
-        except (urllib.error.URLError, OSError):
-            return False
+        return is_well(f"{self._url}/-/ready")
 
     def _ask(self, path: str, **parameters: Any) -> Any:
         try:
@@ -77,6 +73,15 @@ class Prometheus:
             raise NoAnswer(error.read().decode(errors="replace")) from error
         except (urllib.error.URLError, OSError) as error:
             raise NoAnswer(str(error)) from error
+
+
+def is_well(url: str) -> bool:
+    """Whether it answers, and by 200."""
+    try:
+        with urllib.request.urlopen(url, timeout=2) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
 
 
 @contextmanager

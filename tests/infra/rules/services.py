@@ -137,6 +137,29 @@ ADMISSION = (
         9,
     ),
     Case(
+        "KilnOffsetsNotRenewed",
+        "a right is missing",
+        {f'kiln_admission_offset_renewals_total{{group="kiln.gpu.hopper",outcome="failed",{_A}}}': "0x9 1x200"},
+        90,
+        [
+            Firing(
+                "1 tries of a day to renew the offsets of the group kiln.gpu.hopper failed, and none went well: once "
+                "they expire, KEDA counts as work what was done long ago.",
+                {"group": "kiln.gpu.hopper"},
+            )
+        ],
+        not_yet=60,
+    ),
+    Case(
+        "KilnOffsetsNotRenewed",
+        "one failed, and the next went well",
+        {
+            f'kiln_admission_offset_renewals_total{{group="kiln.gpu.hopper",outcome="failed",{_A}}}': "0x9 1x200",
+            f'kiln_admission_offset_renewals_total{{group="kiln.gpu.hopper",outcome="renewed",{_A}}}': "3x50 4x200",
+        },
+        120,
+    ),
+    Case(
         "KilnStableOffsetStuck",
         "a stranger's transaction stays open",
         {
