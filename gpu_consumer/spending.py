@@ -13,6 +13,7 @@ from schemas.uptime import State, Uptime
 # All tenants that are not declared by name: a label must not have as many values as there are strangers.
 OTHER = "other"
 _HOUR_SECONDS = 3600
+_CONFIGS_MAX = 200  # that a process names; those that come later are `other`, too, or versions would add up for ever
 
 
 class Spending:
@@ -28,6 +29,7 @@ class Spending:
         self._metrics = metrics
         self._clock = clock
         self._declared = frozenset(tenants.tenants) if tenants is not None else frozenset[str]()
+        self._configs: set[str] = set()
         self._meter = Meter(clock.steady())
         metrics.set("price_usd_per_hour", pool.price_usd_per_hour)
         if pool.budget_usd_per_month is not None:
@@ -37,9 +39,12 @@ class Spending:
                 metrics.set("tenant_budget_usd_per_month", quota.budget_usd_per_month, tenant=tenant)
 
     def book(self, tenant: str, config: str, gpu_seconds: float) -> None:
-        """A picture took so long, whether there is one or not. `config`: its label, of those that are declared."""
+        """A picture took so long, whether there is one or not. `config`: its label."""
         usd = gpu_seconds * self.price.usd_per_hour / _HOUR_SECONDS
         label = tenant if tenant in self._declared else OTHER
+        if config not in self._configs:
+            config = OTHER if len(self._configs) >= _CONFIGS_MAX else config
+            self._configs.add(config)
         self._metrics.count("gpu_seconds_total", gpu_seconds, tenant=label)
         self._metrics.count("cost_usd_total", usd, tenant=label)
         self._metrics.count("config_gpu_seconds_total", gpu_seconds, config=config)

@@ -15,7 +15,7 @@ from streams.kafka.periodic import publish_for_ever
 from streams.kafka.settings import KafkaSettings
 
 _LOG = logging.getLogger(__name__)
-_LAST_SECONDS = 2.0  # the last words are part of the grace, and worth no more of it
+_LAST_SECONDS = 1.0  # the last words come when the grace is over, and are worth no more
 
 
 @asynccontextmanager
@@ -44,7 +44,7 @@ async def telling(
         try:
             async with asyncio.timeout(_LAST_SECONDS), AsyncExitStack() as stack:
                 producer = idempotent_producer(kafka)
-                stack.push_async_callback(stop_client, producer, kafka.close_timeout_ms / 1000)
+                stack.push_async_callback(stop_client, producer, _LAST_SECONDS)
                 await producer.start()
                 await publish(producer)
         except (TimeoutError, KafkaError, OSError) as error:

@@ -26,7 +26,7 @@ from streams.tracing import Attributes, Headers, Kind, Tracing
 
 _KINDS = {"consumer": SpanKind.CONSUMER, "producer": SpanKind.PRODUCER, "internal": SpanKind.INTERNAL}
 _UNNAMED = "unknown_service"  # what the SDK calls one whose name no variable gives
-_CLOSE_SECONDS = 2.0
+_CLOSE_SECONDS = 1.0  # of the grace of a process that ends
 
 
 class _Named(IdGenerator):
