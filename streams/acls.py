@@ -77,6 +77,7 @@ def _scaler(catalogue: Catalogue) -> Iterator[Acl]:
     """It reads what waits and what runs of it, and asks how far the pools' groups are and who is in them."""
     yield Acl("topic", catalogue.work("", "").removesuffix("."), ("read",), prefixed=True)
     yield Acl("topic", catalogue.ledger(""), ("read",), prefixed=True)
+    yield Acl("topic", catalogue.observations, ("read",))
     yield Acl("group", catalogue.gpu_group(""), ("describe",), prefixed=True)
 
 

@@ -5,7 +5,7 @@ record that was not read counts as the usual one, a mark that is not known as a 
 """
 
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gpu_consumer.ledger import Ledger, Mark
@@ -14,6 +14,7 @@ from infra.scaling.keda import Partition
 from schemas.request import LANES, Lane
 
 _MEAN_OF = 1000  # the usual job is the mean of about so many that came last
+_MEASURE_FACTOR = 10  # a measure so far from what a job was priced at is of something broken, or of something else
 _LEFT_MIN = 0.1  # of its price: that is a mean, and what runs has not ended yet
 
 
@@ -25,11 +26,35 @@ class Place:
     index: int
 
 
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a record asks for: `gpu_seconds` is its price when it was accepted."""
+
+    gpu_seconds: float
+    config_hash: str
+    images: int
+
+    def seconds(self, measured: Mapping[str, float]) -> float:
+        """As measured since, where it was. What is to be done is never nothing."""
+        price = max(self.gpu_seconds, EXPIRED_SECONDS)
+        picture = measured.get(self.config_hash)
+        if picture is None:
+            return price
+        return min(max(self.images * picture, price / _MEASURE_FACTOR), price * _MEASURE_FACTOR)
+
+
+@dataclass(slots=True)
+class _Item:
+    offset: int
+    work: Work | None
+    job: Job
+
+
 @dataclass(slots=True)
 class _Part:
     offsets: Partition | None = None
     ledger: Ledger | None = None
-    items: deque[tuple[int, Job]] = field(default_factory=deque)
+    items: deque[_Item] = field(default_factory=deque)
     next: int | None = None  # the offset up to which records were read
 
     @property
@@ -40,12 +65,12 @@ class _Part:
             known += [self.offsets.start, self.offsets.committed or 0]
         return max(known)
 
-    def known(self) -> tuple[Sequence[tuple[int, Job]], int]:
+    def known(self) -> tuple[Collection[_Item], int]:
         """What was read and is not done, and how much is finished beyond the first that is not."""
         if self.ledger is None or not self.ledger.bits:
             return self.items, 0
         done = self.ledger.done
-        return [(offset, job) for offset, job in self.items if not done(offset)], self.ledger.bits.bit_count()
+        return [item for item in self.items if not done(item.offset)], self.ledger.bits.bit_count()
 
     @property
     def marks(self) -> Mapping[int, Mark]:
@@ -53,7 +78,7 @@ class _Part:
 
     def prune(self) -> None:
         first = self.first
-        while self.items and self.items[0][0] < first:
+        while self.items and self.items[0].offset < first:
             self.items.popleft()
 
 
@@ -65,6 +90,7 @@ class Book:
         self._items_max = items_max
         self._mean = item_seconds
         self._read = 0
+        self._measured: Mapping[str, float] = {}
 
     @property
     def places(self) -> Iterable[Place]:
@@ -106,18 +132,30 @@ class Book:
     def room(self, place: Place) -> bool:
         return len(self._parts[place].items) < self._items_max
 
-    def read(self, place: Place, offset: int, seconds: float | None, deadline: float) -> None:
-        """A record of work. `seconds` None: it does not say, or not so that it can be read here."""
+    def read(self, place: Place, offset: int, work: Work | None, deadline: float) -> None:
+        """A record of a lane. `work` None: it does not say, or not so that it can be read here."""
         part = self._parts[place]
         if offset < (part.next or 0):
             return
-        if seconds is not None:
-            seconds = max(seconds, EXPIRED_SECONDS)  # what is to be done is never nothing
+        if work is None:
+            seconds = self._mean
+        else:
+            seconds = work.seconds(self._measured)
             self._read = min(self._read + 1, _MEAN_OF)
             self._mean += (seconds - self._mean) / self._read
-        part.items.append((offset, Job(self._mean if seconds is None else seconds, deadline)))
+        part.items.append(_Item(offset, work, Job(seconds, deadline)))
         part.next = offset + 1
         part.prune()
+
+    def measure(self, measured: Mapping[str, float]) -> None:
+        """GPU-seconds of a picture by config hash, as they are now. What was read before counts by them, too."""
+        if measured == self._measured:
+            return
+        self._measured = measured
+        for part in self._parts.values():
+            for item in part.items:
+                if item.work is not None and item.work.config_hash in measured:
+                    item.job = Job(item.work.seconds(measured), item.job.deadline)
 
     def signal(self, fleet: Fleet, now: float) -> Signal:
         """Takes a time that grows with the records remembered: some 200 ms for a hundred thousand."""
@@ -132,8 +170,9 @@ class Book:
             unknown = max(0, end - part.first - finished - len(known))
             alike += unknown
             before, late, marks = len(jobs), 0, part.marks
-            for offset, job in known:
-                if (left := _left(marks.get(offset), job, now, company)) is not None:
+            for item in known:
+                job = item.job
+                if (left := _left(marks.get(item.offset), job, now, company)) is not None:
                     running.append(left)
                 elif job.deadline > now:
                     jobs.append(job)

@@ -15,6 +15,7 @@ from infra.scaler.settings import ScalerSettings
 from infra.scaler.signal import Fleet, Signal
 from schemas.request import LANES
 from schemas.topics import Catalogue
+from streams.facts.prices import PricesFact
 from streams.kafka.settings import KafkaSettings
 
 _SHARE = 9  # summing up takes a tenth of the time at most, however much is remembered
@@ -22,7 +23,8 @@ _SHARE = 9  # summing up takes a tenth of the time at most, however much is reme
 
 class Figures:
     """Three sources a pool: the group's offsets, the records that wait, the ledger. Any two of them may be away: the
-    offsets alone give lag times the usual job's seconds, records and ledger together need no offsets."""
+    offsets alone give lag times the usual job's seconds, records and ledger together need no offsets. Beside them what
+    is measured, without which jobs cost what they were priced at."""
 
     def __init__(
         self,
@@ -49,6 +51,7 @@ class Figures:
         self._ledgers = {
             name: Ledgers(kafka, catalogue, name, book, self.changed) for name, book in self._books.items()
         }
+        self._prices = PricesFact(kafka, catalogue)
         self._signals: dict[str, Signal] = {}
         self._dirty: set[str] = set()
         self._news = asyncio.Event()
@@ -58,8 +61,8 @@ class Figures:
     async def following(self) -> AsyncIterator[None]:
         """Begin to follow; does not wait for the broker. What ends a task for good ends the block."""
         async with AsyncExitStack() as stack, asyncio.TaskGroup() as tasks:
-            for ledgers in self._ledgers.values():
-                await stack.enter_async_context(ledgers)
+            for followed in (*self._ledgers.values(), self._prices):
+                await stack.enter_async_context(followed)
             running = [tasks.create_task(each) for each in (self._groups.run(), self._reader.run(), self._sum_up())]
             try:
                 yield
@@ -102,6 +105,8 @@ class Figures:
                 pools = set(self._books)  # deadlines come nearer by themselves
             self._news.clear()
             began = time.monotonic()
+            for pool, book in self._books.items():
+                book.measure({of: seconds for (where, of), seconds in self._prices.prices.items() if where == pool})
             for pool in pools:
                 self._count(pool)
                 await asyncio.sleep(0)

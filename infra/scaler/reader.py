@@ -6,10 +6,12 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from infra.scaler.book import Book, Place
+from infra.scaler.book import Book, Place, Work
 from schemas.codec import decode_object
 from schemas.errors import Undecodable
 from schemas.topics import Catalogue
@@ -23,6 +25,16 @@ from streams.kafka.view import Freshness
 
 _LOG = logging.getLogger(__name__)
 _POLL_MS = 200  # how soon a partition that has room again is read on
+
+
+class _Said(BaseModel):
+    """The part of a work item that matters here."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    price_gpu_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    config_hash: str
+    images: Annotated[int, Field(ge=1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,24 +132,22 @@ class WorkReader:
         for at, records in fetched.items():
             source = self._sources[at]
             for record in records:
-                source.book.read(source.place, record.offset, price_of(record.value), deadline_of(record))
+                source.book.read(source.place, record.offset, work_of(record.value), deadline_of(record))
             pools.add(source.pool)
         for pool in pools:
             self._changed(pool)
 
 
-def price_of(value: bytes | None) -> float | None:
-    """GPU-seconds of a work item, as admission priced it by what was measured. None where it cannot be told, be it of
-    a newer release: a scaler must not stop for it."""
+def work_of(value: bytes | None) -> Work | None:
+    """What a work item asks for. None where it cannot be told, be it of a newer release: a scaler must not stop for
+    it."""
     if value is None:
         return None
     try:
-        price = decode_object(value).get("price_gpu_seconds")
-    except Undecodable:
+        said = _Said.model_validate(decode_object(value), strict=True)
+    except (Undecodable, ValidationError):
         return None
-    if isinstance(price, bool) or not isinstance(price, int | float) or price < 0:
-        return None
-    return float(price)
+    return Work(said.price_gpu_seconds, said.config_hash, said.images)
 
 
 def deadline_of(record: Record) -> float:

@@ -78,7 +78,7 @@ class ScalerService:
                 await server.stop(self.settings.stop_grace_seconds)
 
     def _topics(self) -> list[str]:
-        return [
+        return [self._catalogue.observations] + [
             topic
             for pool in self._catalogue.pools
             for topic in (*(self._catalogue.work(pool, lane) for lane in LANES), self._catalogue.ledger(pool))

@@ -2,7 +2,7 @@
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -55,6 +55,11 @@ class PricesFact(Followed):
     def ready(self) -> bool:
         """Whether all that was measured has been read once."""
         return self._view.ready
+
+    @property
+    def prices(self) -> Mapping[tuple[str, str], float]:
+        """GPU-seconds of a picture by pool and config hash, as measured up to now."""
+        return self._prices
 
     def into(self, world: World) -> World:
         return replace(world, prices=self._prices)

@@ -1,9 +1,10 @@
 """What KEDA hears of a pool through a life, from a real broker, by a client of its protocol."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -14,10 +15,13 @@ from infra.scaler.externalscaler_pb2_grpc import ExternalScalerStub
 from infra.scaler.service import ScalerService
 from infra.scaler.settings import ScalerSettings
 from schemas.catalogue import ConfigCatalogue
+from schemas.codec import encode
+from schemas.observation import Observation
 from tests.integration.gpu_pool import GpuPool, eventually, work_item
 from tests.kafka import POOL
 from tests.scripted import ScriptedEngine
 
+_CERTIFICATES = Path(__file__).parents[1] / "contract" / "certificates"
 TARGET = 60.0
 PRICE = 50.0
 
@@ -50,6 +54,12 @@ class Keda:
             self.pushed.append(push.result)
 
 
+def _channel(at: str, certificate: Path | None) -> grpc.aio.Channel:
+    if certificate is None:
+        return grpc.aio.insecure_channel(at)
+    return grpc.aio.secure_channel(at, grpc.ssl_channel_credentials(certificate.read_bytes()))
+
+
 @asynccontextmanager
 async def scaler(pool: GpuPool, **settings: Any) -> AsyncIterator[tuple[ScalerService, Keda]]:
     """Running, with a client whose push stream is open."""
@@ -60,7 +70,7 @@ async def scaler(pool: GpuPool, **settings: Any) -> AsyncIterator[tuple[ScalerSe
     )
     running = asyncio.create_task(service.run(stop))
     await eventually(lambda: service.port is not None or running.done(), "the scaler serves")
-    async with grpc.aio.insecure_channel(f"127.0.0.1:{service.port}") as channel:
+    async with _channel(f"127.0.0.1:{service.port}", settings.get("tls_certfile")) as channel:
         keda = Keda(channel)
         listening = asyncio.create_task(keda.listen())
         await eventually(lambda: service.not_ready() is None or running.done(), "the scaler knows its pools")
@@ -111,6 +121,27 @@ async def test_the_life_of_a_pool(pool: GpuPool) -> None:
             await eventually(nothing, "drained is zero")
         await eventually(lambda: keda.pushed == [False, True, False], "the pool may sleep")
         assert not await keda.active()
+
+
+async def test_what_is_measured_counts_and_tls_hides_it(pool: GpuPool) -> None:
+    item = work_item("job", price_gpu_seconds=PRICE, images=2)
+    measured = Observation(
+        device="CPU", pool=POOL, kind="red", bucket=4, config_hash=item.config_hash, peak_bytes=1, gpu_seconds=20.0,
+        count=5, at=datetime.now(UTC),
+    )  # fmt: skip
+    tls = {"tls_certfile": _CERTIFICATES / "loopback.crt", "tls_keyfile": _CERTIFICATES / "loopback.key"}
+    async with scaler(pool, **tls) as (_, keda):
+        await pool.produce([item])
+
+        def tells(value: float) -> Callable[[], Awaitable[bool]]:
+            async def told() -> bool:
+                return await keda.value() == value
+
+            return told
+
+        await eventually(tells(PRICE), "the job's price")
+        await pool.produce_raw([(pool.catalogue.observations, 0, measured.key, encode(measured), ())])
+        await eventually(tells(2 * 20.0), "two pictures as measured")
 
 
 async def test_near_deadlines_ask_for_replicas(pool: GpuPool) -> None:

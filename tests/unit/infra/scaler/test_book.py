@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gpu_consumer.ledger import Ledger, Mark
-from infra.scaler.book import Book, Place
+from infra.scaler.book import Book, Place, Work
 from infra.scaler.signal import EXPIRED_SECONDS, Fleet, Signal
 from infra.scaling.keda import Partition
 
@@ -27,7 +27,7 @@ def signal(book: Book, now: float = NOW) -> Signal:
 
 def fill(book: Book, *seconds: float, first: int = 0, deadline: float = math.inf) -> None:
     for offset, each in enumerate(seconds, start=first):
-        book.read(HERE, offset, each, deadline)
+        book.read(HERE, offset, Work(each, "red", 1), deadline)
 
 
 def running(since: float, until: float, incarnation: str = "one") -> Mark:
@@ -65,6 +65,26 @@ def test_a_record_is_known_before_the_next_look_at_the_ends(book: Book) -> None:
 def test_a_record_whose_price_cannot_be_read_is_the_usual_one(book: Book) -> None:
     book.read(HERE, 0, None, math.inf)
     assert signal(book).seconds == USUAL
+
+
+def test_what_was_measured_since_counts_for_what_was_read_before(book: Book) -> None:
+    book.read(HERE, 0, Work(30.0, "red", 2), NOW + 5000)
+    book.read(HERE, 1, Work(30.0, "blue", 2), math.inf)
+    book.read(HERE, 2, None, math.inf)
+    assert signal(book).seconds == 90
+    book.measure({"red": 5.0})
+    assert signal(book).seconds == 10 + 30 + 30
+    book.read(HERE, 3, Work(30.0, "red", 1), math.inf)
+    assert signal(book).seconds == 10 + 30 + 30 + 5
+    assert signal(book).replicas == 1  # its deadline stayed
+
+
+def test_a_measure_of_something_broken_counts_as_far_as_is_likely(book: Book) -> None:
+    fill(book, 30.0)
+    book.measure({"red": 1e6})
+    assert signal(book).seconds == 300
+    book.measure({"red": 1e-6})
+    assert signal(book).seconds == 3
 
 
 def test_what_costs_nothing_is_still_to_be_done(book: Book) -> None:

@@ -6,25 +6,28 @@ from typing import Any
 
 import pytest
 
-from infra.scaler.reader import deadline_of, price_of
+from infra.scaler.book import Work
+from infra.scaler.reader import deadline_of, work_of
 from schemas.codec import encode
 from tests.integration.gpu_pool import work_item
 
 
 def test_a_work_item_says_its_price_and_its_deadline() -> None:
-    item = work_item("job", price_gpu_seconds=12.5)
-    assert price_of(encode(item)) == 12.5
+    item = work_item("job", price_gpu_seconds=12.5, images=3)
+    assert work_of(encode(item)) == Work(12.5, item.config_hash, 3)
     record: Any = SimpleNamespace(headers=item.headers())
     assert deadline_of(record) == pytest.approx(item.deadline.timestamp(), abs=0.001)
 
 
 @pytest.mark.parametrize(
     "value",
-    [None, b"", b"{", b"[]", b"{}", b'{"price_gpu_seconds":"12"}', b'{"price_gpu_seconds":-1}',
-     b'{"price_gpu_seconds":true}', b'{"price_gpu_seconds":NaN}', b'{"price_gpu_seconds":1e999}'],
+    [None, b"", b"{", b"[]", b"{}", *(
+        b'{"price_gpu_seconds":%s,"config_hash":"a","images":1}' % price
+        for price in (b'"12"', b"-1", b"true", b"NaN", b"1e999", b"null")
+    ), b'{"price_gpu_seconds":1,"config_hash":"a","images":0}'],
 )  # fmt: skip
 def test_what_cannot_be_read_has_no_price_and_stops_nobody(value: bytes | None) -> None:
-    assert price_of(value) is None
+    assert work_of(value) is None
 
 
 @pytest.mark.parametrize("headers", [(), (("kiln-deadline-ms", b"soon"),), (("other", b"5"),)])
