@@ -5,10 +5,13 @@ import json
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
+import yaml
 from confluent_kafka import Producer
 
 from admission.settings import AdmissionLimits
@@ -27,6 +30,7 @@ from streams.service import AdmissionService
 from streams.usage import read_usage
 from tests.admission import committed, eventually, produce, running, send, small_world, start
 from tests.kafka import POOL
+from tests.kiln import Kiln
 
 TENANT = "atelier"
 PRICE = 0.2  # of a picture of the configs of the small world
@@ -218,3 +222,55 @@ async def left(kafka: KafkaSettings, catalogue: Catalogue, tenant: str) -> None:
         return {each.key: each.value for each in seen}.get(tenant.encode(), b"") is None
 
     await eventually(gone, what=f"{tenant} to leave")
+
+
+async def test_an_operator_changes_a_quota_while_admission_runs(
+    kiln: Kiln, kafka: KafkaSettings, catalogue: Catalogue, tmp_path: Path
+) -> None:
+    few = {"per_second": 1e-6, "burst": 2}
+    (tmp_path / "tenants.yaml").write_text(yaml.safe_dump({"tenants": {TENANT: few}}))
+    kiln.environment["KILN_TENANTS"] = str(tmp_path / "tenants.yaml")
+    world = small_world(catalogue, tenants={TENANT: Quota.model_validate(few)})
+
+    def allowed(service: AdmissionService) -> float:
+        known = service._world.current if service._world else None
+        quota = known.tenants.quota_of(TENANT) if known is not None else None
+        return quota.burst if quota is not None else 0
+
+    async with running(kafka, world, "plain") as service:
+        send(kafka, catalogue, TENANT, "r1", "r2", "r3")
+        found = await decided(kafka, catalogue, "r1", "r2", "r3")
+        assert [found[each].get("code") for each in ("r1", "r2", "r3")] == [None, None, "rate_limited"]
+
+        more = tmp_path / "more.yaml"
+        more.write_text(yaml.safe_dump(FREE | {"keys": {"web": {"per_second": 5, "burst": 9}}}))
+        done = await kiln.here("tenants", "set", TENANT, "--file", str(more), "--reason", "a launch")
+        assert done.code == 0, done
+        await eventually(lambda: allowed(service) == 1000, what="the quota of control")
+        shown = await kiln.here("tenants", "show", "--json")
+        (row,) = json.loads(shown.out)
+        assert (row["tenant"], row["said_by"], row["reason"]) == (TENANT, "control", "a launch")
+        assert row["quota"] == FREE | {"keys": {"web": {"per_second": 5, "burst": 9}}}
+
+        assert (await kiln.here("tenants", "set", TENANT, "--per-second", "2000", "--burst", "1500")).code == 0
+        await eventually(lambda: allowed(service) == 1500, what="the quota of the options")
+        await eventually(lambda: _let_in(kafka, catalogue), what="a request within the new quota")
+
+        assert (await kiln.here("tenants", "unset", TENANT)).code == 0
+        await eventually(lambda: allowed(service) == 2, what="the quota of the file")
+        again = await kiln.here("tenants", "unset", TENANT)
+        assert again.code == 1
+        assert "says nothing" in again.err
+        (row,) = json.loads((await kiln.here("tenants", "show", TENANT, "--json")).out)
+        assert (row["said_by"], row["quota"]) == ("tenants.yaml", few)
+
+
+_tries = count(10)
+
+
+async def _let_in(kafka: KafkaSettings, catalogue: Catalogue) -> bool:
+    """A bucket keeps what was left in it, and fills at the new rate: a moment later there is enough."""
+    name = f"r{next(_tries)}"
+    send(kafka, catalogue, TENANT, name)
+    found = await decided(kafka, catalogue, name)
+    return bool(found[name]["verdict"] == "accepted")
