@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, suppress
 
 from gpu_consumer.engine.protocol import DeviceEngine, EngineDied, Observed
 from gpu_consumer.observations import Observations
+from streams.kafka.periodic import failure_of
 
 
 class Measures:
@@ -15,6 +16,12 @@ class Measures:
         self._engine = engine
         self._observations = observations
         self._period_seconds = period_seconds
+        self._learning: asyncio.Task[None] | None = None
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why measures are exchanged no more. It fails no work, so the service must say it."""
+        return self._observations.failure or failure_of(self._learning)
 
     def note(self, observed: Observed) -> None:
         peak = observed.peak
@@ -24,7 +31,7 @@ class Measures:
     async def running(self) -> AsyncIterator[None]:
         """Publish and read for the time of the block."""
         await self._observations.start()
-        learning = asyncio.create_task(self._learn(), name="learn")
+        learning = self._learning = asyncio.create_task(self._learn(), name="learn")
         try:
             yield
         finally:

@@ -17,7 +17,7 @@ from schemas.demand import DEMAND_PREFIX
 from schemas.errors import Undecodable
 from schemas.observation import Observation, decode_observation
 from streams.kafka.log import Record
-from streams.kafka.periodic import publish_for_ever
+from streams.kafka.periodic import failure_of, publish_for_ever
 from streams.kafka.settings import KafkaSettings
 from streams.kafka.view import CompactedView
 
@@ -99,6 +99,11 @@ class Observations:
             self._task.cancel()
             await asyncio.wait({self._task})
         await self._view.stop()
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why nothing is told, or read, any more."""
+        return failure_of(self._task) or self._view.failure
 
     def note(self, kind: str, bucket: int, config_hash: str, peak_bytes: int, gpu_seconds: float) -> None:
         """A batch was measured: its peak beside the weights, and the GPU-seconds of one of its pictures. Never blocks.

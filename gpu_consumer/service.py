@@ -139,13 +139,20 @@ class GpuService:
         self._starting: str | None = "the store is being looked at"
         self.health = HealthServer(
             settings.health_port,
-            live=self.consumer.live,
+            live=self._not_alive,
             ready=self._unready,
             registry=Labelled(self.metrics.registry, {"pool": settings.pool}),
             host=settings.health_host,
             setting="KILN_GPU_HEALTH_PORT",
             routes=self._profiles.routes() if self._profiles else (),
         )
+
+    def _not_alive(self) -> str | None:
+        """What is wrong, where only a restart helps; it drains first."""
+        failure = None if self._measures is None else self._measures.failure
+        if failure is not None:
+            return f"what batches take is exchanged no more ({failure!r}); this is a defect, and a restart mends it"
+        return self.consumer.live()
 
     def _unready(self) -> str | None:
         card = self._telemetry.unready() if self._telemetry is not None else None

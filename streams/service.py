@@ -62,6 +62,7 @@ class AdmissionService:
         self._stable = StableWatch()
         self._world: WorldView | None = None
         self._owners: Owners | None = None
+        self._telling: Telling | None = None
         self._starting = True
         self.health = HealthServer(
             settings.health_port,
@@ -112,7 +113,7 @@ class AdmissionService:
                 backoff_seconds_max=settings.emission_backoff_seconds_max,
             )
             stack.push_async_callback(emission.close)
-            telling = Telling(self._kafka, catalogue.observations, settings, waits.rates_before)
+            telling = self._telling = Telling(self._kafka, catalogue.observations, settings, waits.rates_before)
             await stack.enter_async_context(telling)
             owners = self._owners = Owners(
                 Surroundings(
@@ -183,8 +184,9 @@ class AdmissionService:
             await asyncio.wait({intake, looking, stopped})
 
     async def _look_around(self, owners: Owners, world: WorldView, cluster: Cluster, emission: Emission) -> None:
-        """Topics, lag, ages and progress, every settings.refresh_seconds. Ends by the failure of a view."""
-        while world.failure is None:
+        """Topics, lag, ages and progress, every settings.refresh_seconds. Ends by the failure of a view, or of what is
+        told to others."""
+        while (failure := self._failure(world)) is None:
             await world.refresh()
             try:
                 await self._look_at_lag(owners, world, cluster, emission)
@@ -195,7 +197,10 @@ class AdmissionService:
             for view, age in world.ages().items():
                 self.metrics.set("view_age_seconds", age, view=view)
             await asyncio.sleep(self.settings.refresh_seconds)
-        raise world.failure
+        raise failure
+
+    def _failure(self, world: WorldView) -> Exception | None:
+        return world.failure or (None if self._telling is None else self._telling.failure)
 
     async def _look_at_lag(self, owners: Owners, world: WorldView, cluster: Cluster, emission: Emission) -> None:
         ends = await cluster.log_ends([owner.partition for owner in owners.owners])

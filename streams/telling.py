@@ -12,7 +12,7 @@ from admission.state import State
 from schemas.codec import encode
 from schemas.demand import Demand
 from streams.demand import RateMeter, Rates, Teller
-from streams.kafka.periodic import publish_for_ever
+from streams.kafka.periodic import failure_of, publish_for_ever
 from streams.kafka.settings import KafkaSettings
 from streams.settings import AdmissionServiceSettings
 
@@ -41,6 +41,11 @@ class Telling:
         assert self._task is not None
         self._task.cancel()
         await asyncio.wait({self._task})
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why nothing is told any more: others would count our partitions as silent for ever."""
+        return failure_of(self._task)
 
     def begin(self, state: State) -> Teller:
         """From now on the partition of `state` is told of."""

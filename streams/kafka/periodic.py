@@ -14,6 +14,15 @@ from streams.kafka.settings import KafkaSettings
 _LOG = logging.getLogger(__name__)
 
 
+def failure_of(task: "asyncio.Task[None] | None") -> Exception | None:
+    """What ended a task that is to run until it is cancelled: a defect of ours, which nobody would hear of, since
+    nobody waits for it. None: it runs, or was cancelled."""
+    if task is None or not task.done() or task.cancelled():
+        return None
+    error = task.exception()
+    return error if isinstance(error, Exception) else None
+
+
 async def publish_for_ever(
     kafka: KafkaSettings, period_seconds: float, publish: Callable[[AIOKafkaProducer], Awaitable[None]], what: str
 ) -> None:

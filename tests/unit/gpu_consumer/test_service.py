@@ -5,7 +5,7 @@ import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from aiohttp import ClientSession
@@ -14,6 +14,7 @@ from gpu_consumer.engine.instant import InstantEngine
 from gpu_consumer.engine.protocol import Engine, Observed, Peak, Profiled, Ready
 from gpu_consumer.gpu.settings import GpuTelemetrySettings
 from gpu_consumer.gpu.telemetry import GpuTelemetry
+from gpu_consumer.measures import Measures
 from gpu_consumer.service import GpuService
 from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.store.base import StoreSettings
@@ -146,3 +147,17 @@ async def test_what_the_engine_measured_is_there_to_be_published(
         assert service._measures is not None
         noted = service._measures._observations._noted.windows
         assert [(key.kind, key.bucket) for key in noted] == [("kind", 4)]
+
+
+class Broken:
+    """What measures are told by, after a defect of it."""
+
+    failure = RuntimeError("a defect")
+
+
+async def test_a_defect_in_what_nobody_waits_for_is_no_silence(tmp_path: Path) -> None:
+    service = service_of(tmp_path, InstantEngine())
+    assert service._not_alive() is None
+    measures = Measures(cast(Any, None), cast(Any, Broken()), period_seconds=1)
+    service._measures = measures
+    assert "a defect" in (service._not_alive() or "")

@@ -4,6 +4,7 @@ import asyncio
 import time
 from typing import Any, cast
 
+import pytest
 from aiokafka.errors import KafkaConnectionError
 
 from streams.intake.base import Intake
@@ -50,3 +51,19 @@ async def test_a_broker_that_is_down_is_no_reason_to_restart_admission() -> None
     assert service.not_alive() is None
     looking.cancel()
     await asyncio.wait({looking})
+
+
+class Telling:
+    failure = RuntimeError("a defect")
+
+
+async def test_admission_ends_when_nothing_is_told_any_more() -> None:
+    service = AdmissionService(
+        AdmissionServiceSettings(health_port=0),
+        KafkaSettings(bootstrap_servers="127.0.0.1:1"),
+        make_world(),
+        cast(Intake, None),
+    )
+    service._telling = cast(Any, Telling())
+    with pytest.raises(RuntimeError, match="a defect"):
+        await service._look_around(cast(Any, None), cast(Any, World()), cast(Any, None), cast(Any, None))

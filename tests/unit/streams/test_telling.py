@@ -54,3 +54,20 @@ async def test_a_figure_that_cannot_be_told_is_no_end_of_the_telling(
         told = await asyncio.wait_for(producer.told.get(), 30)
     assert (told.partition, told.waiting) == (HOME, {"default": {"standard": 2.0}})
     assert len([each for each in caplog.records if "not published" in each.message]) == 1
+
+
+async def test_a_defect_ends_the_telling_and_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    def defect(*_: Any) -> None:
+        raise RuntimeError("a defect")
+
+    async def stop(*_: Any) -> None: ...
+
+    monkeypatch.setattr(periodic, "idempotent_producer", lambda _: FakeProducer())
+    monkeypatch.setattr(periodic, "stop_client", stop)
+    monkeypatch.setattr(Teller, "news", defect)
+    async with Telling(KAFKA, "kiln.observations", SETTINGS, lambda _: None) as telling:
+        assert telling.failure is None
+        telling.begin(Partition().state)
+        assert telling._task is not None
+        await asyncio.wait({telling._task}, timeout=30)
+    assert str(telling.failure) == "a defect"
