@@ -57,8 +57,8 @@ def test_an_image_that_lacks_what_a_command_needs_is_found(monkeypatch: pytest.M
         found = contents().findings
     except ToolMissing as missing:
         pytest.skip(str(missing))
-    assert found[0] == "the image of services.lock cannot run kiln broker"
-    assert "kiln demo --folder fails: kiln: demo is installed as" in found[1]
+    assert "the image of services.lock cannot run kiln broker" in found
+    assert "kiln demo --folder fails: kiln: demo is installed as" in found[-1]
 
 
 COMPOSITIONS = {
