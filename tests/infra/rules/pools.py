@@ -1,4 +1,4 @@
-"""Stories of pools: `hopper` promises 30 s to 99 % and has a budget, `ada` promises 45 s to 90 % and has none."""
+"""Stories of pools: `hopper` promises 30 s to 99 % and has a budget, `ada` promises 50 s to 90 % and has none."""
 
 from tests.infra.rules.case import Case, Firing
 

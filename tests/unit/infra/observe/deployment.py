@@ -20,7 +20,7 @@ POOLS = Pools(
             price_usd_per_hour=0.8,
             replicas_max=2,
             load_seconds=45.0,
-            scaling=Scaling(wait_seconds=45.0, in_time_ratio=0.9),
+            scaling=Scaling(wait_seconds=50.0, in_time_ratio=0.9),
         ),
     }
 )
