@@ -1,8 +1,12 @@
 """Traces on and off. Spans are kept in memory; nothing is sent."""
 
+import gzip
 import subprocess
 import sys
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import ClassVar
 from uuid import uuid4
 
 import pytest
@@ -101,12 +105,40 @@ def test_another_word_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> Non
         open_tracing("x")
 
 
-async def test_on_it_sends_by_otlp(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KILN_TRACES", "otlp")
-    tracing = open_tracing("x")
-    assert tracing.on
-    assert isinstance(tracing, OtelTracing)
-    await tracing.close()
+class Collector(BaseHTTPRequestHandler):
+    """Takes what is sent by OTLP over HTTP."""
+
+    seen: ClassVar[list[tuple[str, bytes]]] = []
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.seen.append((self.path, gzip.decompress(body) if self.headers["Content-Encoding"] == "gzip" else body))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Silent."""
+
+
+async def test_on_it_sends_by_otlp_to_where_opentelemetry_s_variables_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = HTTPServer(("127.0.0.1", 0), Collector)
+    listening = threading.Thread(target=server.serve_forever, daemon=True)
+    listening.start()
+    try:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setenv("KILN_TRACES", "otlp")
+        monkeypatch.setattr("streams.otel._CLOSE_SECONDS", 60.0)
+        tracing = open_tracing("promptkiln-test")
+        tracing.span("queue", CAME, span_id_of(JOB, "queue"), (1, 2), {"kiln.job_id": JOB})
+        await tracing.close()  # which sends what waits
+    finally:
+        server.shutdown()
+        server.server_close()
+        listening.join()
+    ((path, body),) = Collector.seen
+    assert path == "/v1/traces"
+    for part in (b"queue", JOB.encode(), b"promptkiln-test", bytes.fromhex(CAME.trace_id)):
+        assert part in body
 
 
 def test_without_opentelemetry_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
