@@ -107,10 +107,9 @@ async def test_the_life_of_a_pool(pool: GpuPool) -> None:
 
             async def running() -> bool:
                 signal = service.figures.current(POOL)
-                return signal is not None and signal.running > 0
+                return signal is not None and signal.running > 0 and 0 < await keda.value() < 6 * PRICE
 
-            await eventually(running, "what runs is told of the ledger's marks")
-            assert 0 < await keda.value() < 6 * PRICE  # some of it is done
+            await eventually(running, "what runs is told of the ledger's marks, and some of it is done")
             assert await keda.active()
             engine.gate.set()
             await pool.wait_until_done()
@@ -121,6 +120,17 @@ async def test_the_life_of_a_pool(pool: GpuPool) -> None:
             await eventually(nothing, "drained is zero")
         await eventually(lambda: keda.pushed == [False, True, False], "the pool may sleep")
         assert not await keda.active()
+
+
+async def test_the_first_work_is_pushed_when_it_is_read_and_not_at_the_next_look(pool: GpuPool) -> None:
+    async with scaler(pool, look_seconds=60, age_seconds_max=120) as (service, keda):
+        await eventually(lambda: keda.pushed == [False], "KEDA is told how it is")
+        groups = service.figures._groups
+        await eventually(lambda: POOL in groups._looked, "the one look is over")
+        looked = groups._looked[POOL]
+        await pool.produce([work_item("job", price_gpu_seconds=PRICE)])
+        await eventually(lambda: keda.pushed == [False, True], "the pool is woken")
+        assert groups._looked[POOL] == looked
 
 
 async def test_what_is_measured_counts_and_tls_hides_it(pool: GpuPool) -> None:
