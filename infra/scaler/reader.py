@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from sys import intern
 from typing import Annotated
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -147,7 +148,7 @@ def work_of(value: bytes | None) -> Work | None:
         said = _Said.model_validate(decode_object(value), strict=True)
     except (Undecodable, ValidationError):
         return None
-    return Work(said.price_gpu_seconds, said.config_hash, said.images)
+    return Work(said.price_gpu_seconds, intern(said.config_hash), said.images)
 
 
 def deadline_of(record: Record) -> float:

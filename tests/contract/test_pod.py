@@ -1,4 +1,7 @@
-"""What a pod says to an API server over TLS, with the account that Kubernetes gives it, and what it does if refused."""
+"""What a pod says to an API server over TLS, with the account that Kubernetes gives it, and what it does if refused.
+
+Case KEDA-11: the autoscaler cannot know which pod is busy, so the pod says it.
+"""
 
 import ssl
 from collections.abc import AsyncIterator
