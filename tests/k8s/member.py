@@ -1,7 +1,6 @@
 """A GPU consumer as a pod would run it, on an engine whose pictures take their time. It stands for one pod.
 
-python -m tests.k8s.member, with the variables of a GPU consumer. A prompt that begins with `long` runs until the file
-that RELEASE names is there.
+python -m tests.k8s.member, with the variables of a GPU consumer, and in RELEASES a folder.
 """
 
 import asyncio
@@ -19,29 +18,32 @@ from streams.kafka.settings import KafkaSettings
 from streams.logs import log_to_stderr
 from streams.signals import until_signal
 
-RELEASE = "KILN_TEST_RELEASE"
-LONG = "long"
-_SECONDS = 4.0  # in a slot; four slots, so a consumer ends a job a second
+RELEASES = "KILN_TEST_RELEASES"
+_SECONDS = 2.0  # in a slot
 _LOOK_SECONDS = 0.2
 
 
+def held(release: str) -> str:
+    """A prompt whose picture runs until a file of that name is in the folder of releases."""
+    return f"until {release}"
+
+
 class PacedEngine(InstantEngine):
-    def __init__(self, release: Path) -> None:
+    def __init__(self, releases: Path) -> None:
         super().__init__(_SECONDS)
-        self._release = release
+        self._releases = releases
 
     def _advance(self) -> None:
-        if not self._release.exists():
-            for life in self._running.values():
-                if life.item.prompt.startswith(LONG):
-                    life.ends = self._clock() + _LOOK_SECONDS
+        for life in self._running.values():
+            if not (self._releases / life.item.prompt.rpartition(" ")[2]).exists():
+                life.ends = self._clock() + _LOOK_SECONDS
         super()._advance()
 
 
 async def main() -> int:
     """The exit status."""
     settings = GpuConsumerSettings()
-    engine = PacedEngine(Path(os.environ[RELEASE]))
+    engine = PacedEngine(Path(os.environ[RELEASES]))
     service = GpuService(settings, KafkaSettings.load(), DeploymentSettings().catalogue(), engine, StoreSettings())
     try:
         await until_signal(service.run)

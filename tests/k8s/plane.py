@@ -81,7 +81,7 @@ class Plane:
 
     def _established(self, name: str) -> bool:
         found = self.api.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
-        conditions = found.get("status", {}).get("conditions", [])
+        conditions = found.get("status", {}).get("conditions") or []
         return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
 
     def _tokens(self) -> Path:

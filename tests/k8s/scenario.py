@@ -12,14 +12,14 @@ from streams.client import PromptClient, read_results
 from tests.fault.children import Child
 from tests.fault.waiting import Deadline
 from tests.k8s.jobs import Jobs
-from tests.k8s.member import LONG
+from tests.k8s.member import held
 from tests.k8s.plane import Plane
 from tests.k8s.standins import StandIns
 from tests.k8s.timeline import Timeline
 from tests.k8s.world import NAMESPACE, REPLICAS_MAX, World, long, quick
 
 JOBS = 60  # beside the long one, so that fifteen may wait at each of four replicas
-_COST_OF_LONG = 100  # what its pod's deletion costs is above, what another's costs is far below
+QUICK, LONG = "quick", "long"  # what a job waits for before it ends
 _LOOK_SECONDS = 0.3
 
 
@@ -32,10 +32,11 @@ class Scenario:
         self._plane = plane
         self._pool = pool
         self._deadline = deadline
-        self._release = world.folder / f"release-{pool}"
+        self._releases = world.folder / f"releases-{pool}"
+        self._releases.mkdir()
         labels = ",".join(f"{key}={value}" for key, value in selector(COMPONENT, pool).items())
         in_pod = plane.in_pod(NAMESPACE, gpu_name(pool))
-        self._pods = StandIns(plane.api, NAMESPACE, labels, lambda pod: world.member(pool, pod, self._release, in_pod))
+        self._pods = StandIns(plane.api, NAMESPACE, labels, lambda pod: world.member(pool, pod, self._releases, in_pod))
         topics = [world.catalogue.work(pool, lane) for lane in LANES]
         partitions = world.catalogue.pools[pool].partitions
         self._lag = Jobs(world.kafka.bootstrap_servers, world.catalogue.gpu_group(pool), topics, partitions)
@@ -51,14 +52,14 @@ class Scenario:
         asyncio.run(self._send())
         self.timeline.say(f"{JOBS} jobs and a long one are sent")
         self._until(lambda: self._there == REPLICAS_MAX, "as many replicas as there may be")
-        self._until(lambda: bool(self._busy()), "a pod says what its end would cost")
+        self._until(lambda: self._pods.ready == REPLICAS_MAX, "all of them take work")
+        self._let_go(QUICK)
+        self._until(lambda: self._jobs == 1 and len(self._busy()) == 1, "one long job is left, at one pod")
         (busy,) = self._busy()
-        self._until(lambda: self._jobs == 1, "all but the long one are done")
         self._until(lambda: self._there == 1, "one replica is left")
         assert set(self._pods.children) == {busy}, "the pod that is busy was to stay"
-        self.timeline.say(f"the busy one is left; its end would cost {self._pods.costs[busy]}")
-        self._release.touch()
-        self.timeline.say("the long one may end")
+        self.timeline.say(f"it is the busy one; its end would cost {self._pods.costs[busy]}")
+        self._let_go(LONG)
         self._until(lambda: self._jobs == 0, "the long one is done")
         self._until(lambda: (self._wanted, self._there) == (0, 0) and not self.children, "no replica is left")
         self._check(asyncio.run(self._results()))
@@ -81,17 +82,20 @@ class Scenario:
         return self._plane.api.find(path) is not None and (self._wanted, self._there) == (0, 0)
 
     def _busy(self) -> list[str]:
-        return [pod for pod, cost in self._pods.costs.items() if cost > _COST_OF_LONG]
+        return [pod for pod, cost in self._pods.costs.items() if cost]
+
+    def _let_go(self, release: str) -> None:
+        (self._releases / release).touch()
+        self.timeline.say(f"{release} jobs may end")
 
     async def _send(self) -> None:
         """The long one last: an offset is committed when all before it are done, so what is behind a job counts as lag
         until that is done, too."""
         configs = quick(self._pool)
         requests = [
-            self._request(f"job{number}", "a kiln at night", configs[number % len(configs)], number)
-            for number in range(JOBS)
+            self._request(f"job{number}", held(QUICK), configs[number % len(configs)], number) for number in range(JOBS)
         ]
-        requests.append(self._request("long", f"{LONG} exposure", long(self._pool), JOBS))
+        requests.append(self._request("long", held(LONG), long(self._pool), JOBS))
         async with PromptClient(self._world.kafka, self._world.catalogue, results=False) as client:
             await client.submit(requests)
 

@@ -23,7 +23,7 @@ from schemas.topics import Catalogue, TopicSettings
 from streams.kafka.admin import create_topics
 from streams.kafka.settings import KafkaSettings
 from tests.fault.children import Child
-from tests.k8s.member import RELEASE
+from tests.k8s.member import RELEASES
 from tests.ports import free_port
 
 NAMESPACE = "kiln"
@@ -35,7 +35,7 @@ _JOB_SECONDS, _LONG_SECONDS = 1.0, 300.0  # by price; what is long runs until it
 # Quick for a test: a real pool goes in as slowly as its pods load, and a window is minutes.
 _SCALING = {
     "wait_seconds": 15, "item_seconds": _JOB_SECONDS, "polling_seconds": 1, "cooldown_seconds": 5,
-    "in_window_seconds": 5, "in_replicas_per_minute": 120, "out_replicas_per_minute": 120,
+    "in_window_seconds": 20, "in_replicas_per_minute": 120, "out_replicas_per_minute": 120,
 }  # fmt: skip
 
 
@@ -54,11 +54,11 @@ class World:
         settings = {"KILN_SCALER_PORT": str(SCALER_PORT)}
         return self._child("scaler", _kiln("scaler"), "KILN_SCALER_HEALTH_PORT", settings)
 
-    def member(self, pool: str, pod: str, release: Path, in_pod: Mapping[str, str]) -> Child:
+    def member(self, pool: str, pod: str, releases: Path, in_pod: Mapping[str, str]) -> Child:
         """A GPU consumer in the place of a pod, with what a pod finds of the API server."""
         settings = {
             "KILN_GPU_POOL": pool, "KILN_GPU_POD_NAME": pod, "KILN_GPU_NAMESPACE": NAMESPACE,
-            "KILN_GPU_DELETION_COST_SECONDS": "1", RELEASE: str(release),
+            "KILN_GPU_DELETION_COST_SECONDS": "1", RELEASES: str(releases),
         }  # fmt: skip
         command = [sys.executable, "-m", "tests.k8s.member"]
         return self._child(pod, command, "KILN_GPU_HEALTH_PORT", {**settings, **in_pod})
