@@ -5,11 +5,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from aiokafka import TopicPartition
 
-from infra.scaler.book import Work
-from infra.scaler.reader import deadline_of, work_of
+from infra.scaler.book import Book, Place, Work
+from infra.scaler.reader import WorkReader, deadline_of, work_of
 from schemas.codec import encode
+from streams.kafka.settings import KafkaSettings
 from tests.integration.gpu_pool import work_item
+from tests.kafka import small_catalogue
 
 
 def test_a_work_item_says_its_price_and_its_deadline() -> None:
@@ -34,3 +37,15 @@ def test_what_cannot_be_read_has_no_price_and_stops_nobody(value: bytes | None) 
 def test_without_a_deadline_it_is_never_due(headers: Any) -> None:
     record: Any = SimpleNamespace(headers=headers)
     assert deadline_of(record) == math.inf
+
+
+def test_what_was_read_is_told_of_its_pool_at_once() -> None:
+    catalogue, told = small_catalogue("kiln", pools=["a", "b"]), list[str]()
+    books = {pool: Book(4, 5.0, 10) for pool in catalogue.pools}
+    reader = WorkReader(KafkaSettings(bootstrap_servers="127.0.0.1:1"), catalogue, books, told.append)
+    item = work_item("job", price_gpu_seconds=12.5)
+    record: Any = SimpleNamespace(offset=0, value=encode(item), headers=item.headers())
+    reader._take({TopicPartition(catalogue.work("b", "bulk"), 3): [record]})
+    assert told == ["b"]
+    assert books["b"].read_from(Place("bulk", 3)) == 1
+    assert books["a"].read_from(Place("bulk", 3)) == 0
