@@ -86,6 +86,21 @@ def test_a_pod_on_a_node_that_may_go_drains_within_its_notice(example: Declared)
     assert pod["nodeSelector"]["karpenter.sh/capacity-type"] == "spot"
 
 
+def test_a_tainted_node_that_may_go_is_tolerated(declare: Declare) -> None:
+    def change(body: dict[str, Any]) -> None:
+        body["cluster"]["spot"] = {"taint": "cloud.google.com/gke-spot", "notice_seconds": 25}
+
+    pod = _pod(declare(change), "slices")
+    assert "cloud.google.com/gke-spot" in {each["key"] for each in pod["tolerations"]}
+    assert pod["terminationGracePeriodSeconds"] == 25
+
+
+def test_a_rollout_needs_no_card_more(example: Declared) -> None:
+    """Case KEDA-08: one pod more than there are partitions costs a rebalance, and one more than cards never starts."""
+    strategy = gpu_deployment(example, "default", example.pools.pools["default"])["spec"]["strategy"]
+    assert strategy["rollingUpdate"]["maxSurge"] == 0
+
+
 def test_nobody_is_root_and_nothing_of_the_image_can_be_written(example: Declared) -> None:
     pod = _pod(example)
     assert pod["securityContext"]["runAsNonRoot"] is True

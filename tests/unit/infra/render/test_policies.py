@@ -67,3 +67,5 @@ def test_a_drained_node_takes_one_pod_of_a_pool_at_a_time(found: Found) -> None:
         if each["kind"] == "PodDisruptionBudget"
     ]
     assert [each["spec"]["maxUnavailable"] for each in budgets] == [1, 1, 1]
+    # One that only loads, or whose store is away, holds no drain up.
+    assert {each["spec"]["unhealthyPodEvictionPolicy"] for each in budgets} == {"AlwaysAllow"}

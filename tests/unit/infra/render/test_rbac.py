@@ -25,10 +25,13 @@ def test_a_consumer_may_patch_pods_and_nothing_else(found: Found) -> None:
     assert account["automountServiceAccountToken"] is True
 
 
-def test_a_consumers_policy_lets_it_ask_the_api_server_and_the_store(found: Found) -> None:
-    policy = _of(found, "pool-default.yaml", "NetworkPolicy")
+def test_a_consumers_policy_lets_it_ask_the_api_server_and_the_store(declare: Declare) -> None:
+    def change(body: dict[str, Any]) -> None:
+        body["cluster"]["store"]["endpoint_url"] = "http://minio:9000"
+
+    policy = _of(documents(declare(change)), "pool-default.yaml", "NetworkPolicy")
     ports = {port["port"] for rule in policy["spec"]["egress"] for port in rule["ports"]}
-    assert ports == {53, 443, 6443, 9093}
+    assert ports == {53, 443, 6443, 9000, 9093}
 
 
 def test_an_identity_of_a_cloud_is_every_accounts(declare: Declare) -> None:

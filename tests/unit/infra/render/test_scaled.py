@@ -82,6 +82,29 @@ def test_kedas_password_is_a_reference(example: Declared) -> None:
     assert _spec(example, "default")["triggers"][0]["authenticationRef"] == {"name": found["metadata"]["name"]}
 
 
+@pytest.mark.parametrize(
+    ("protocol", "said", "proven_by"),
+    [
+        ("PLAINTEXT", {}, {}),
+        ("SSL", {"tls": "enable"}, {"ca": "ca.crt", "cert": "user.crt", "key": "user.key"}),
+        ("SASL_PLAINTEXT", {"sasl": "scram_sha512"}, {"password": "password"}),
+        ("SASL_SSL", {"sasl": "scram_sha512", "tls": "enable"}, {"ca": "ca.crt", "password": "password"}),
+    ],
+)
+def test_keda_speaks_to_kafka_as_the_pods_do(
+    declare: Declare, protocol: str, said: dict[str, str], proven_by: dict[str, str]
+) -> None:
+    def change(body: dict[str, Any]) -> None:
+        body["cluster"]["kafka"]["security_protocol"] = protocol
+
+    declared = declare(change)
+    for trigger in _spec(declared, "default")["triggers"]:
+        assert {key: value for key, value in trigger["metadata"].items() if key in ("sasl", "tls")} == said
+    proof = authentication(declared)
+    taken = {} if proof is None else {each["parameter"]: each["key"] for each in proof["spec"]["secretTargetRef"]}
+    assert taken == proven_by
+
+
 def test_where_kafka_asks_nobody_keda_proves_nothing(declare: Declare) -> None:
     def change(body: dict[str, Any]) -> None:
         body["cluster"]["kafka"]["security_protocol"] = "PLAINTEXT"
