@@ -1,10 +1,13 @@
 """Every object strictly: Kubernetes' and KEDA's own types and checks, published schemas, no field that nobody reads."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+import yaml
 
 from infra.render.keda import PUSH_KEYS
 from tests.infra.outcome import Outcome, counted
+from tests.infra.refusals import misspelt
 from tests.infra.rendered import Rendered
 from tests.infra.strimzi import definitions
 from tests.infra.tools import WORK, ask, findings, keda_folder, kubectl, lines, run
@@ -54,8 +57,18 @@ def charts(rendered: Rendered, name: str) -> tuple[Outcome, list[Path]]:
     BUILT.mkdir(parents=True, exist_ok=True)
     for chart in rendered.charts():
         report = ask("chart", chart)
-        found += findings(report, rendered.folder)
+        found += [*findings(report, rendered.folder), *_passed_over(chart)]
         for number, (path, text) in enumerate(sorted(report.get("files", {}).items())):
             made.append(BUILT / f"{name}-chart-{number}-{Path(path).stem}.yaml")
             made[-1].write_text(text, encoding="utf-8")
     return Outcome(counted(charts=len(rendered.charts()), templates=len(made)), tuple(found)), made
+
+
+def _passed_over(chart: Path) -> Iterator[str]:
+    """Values that are misspelt, one at a time, and taken all the same."""
+    values = yaml.safe_load((chart / "values.yaml").read_text(encoding="utf-8"))
+    file = BUILT / "misspelt-values.yaml"
+    for field, broken in misspelt(values):
+        file.write_text(yaml.safe_dump(broken), encoding="utf-8")
+        if not ask("chart", "-values", file, chart)["findings"]:
+            yield f"{chart.name}: the value {field}x is passed over in silence"

@@ -149,6 +149,15 @@ def test_a_chart_that_cannot_be_rendered_is_found(text: str, wanted: str, render
 
 
 @pytest.mark.usefixtures("go")
+def test_a_chart_that_passes_misspelt_values_over_is_found(rendered: Rendered) -> None:
+    (chart,) = rendered.charts()
+    (chart / "values.schema.json").unlink()
+    outcome, _ = charts(rendered, "broken")
+    assert "promptkiln: the value imagesx is passed over in silence" in outcome.findings
+    assert "promptkiln: the value replicas_maxx is passed over in silence" in outcome.findings
+
+
+@pytest.mark.usefixtures("go")
 @pytest.mark.parametrize(
     ("before", "after", "wanted"),
     [
