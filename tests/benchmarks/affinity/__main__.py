@@ -17,8 +17,10 @@ from typing import Literal
 from rich.console import Console
 
 from gpu_consumer.memory import quantile_of
-from tests.benchmarks.affinity.policies import ArrivalOrder, HashRouter, OurQueue, PlacedRouter, SpreadRouter
-from tests.benchmarks.affinity.pool import Device, Pool, Queue, Router, Seen
+from infra.planner.deciding import PlacedRouter, SchedulerQueue
+from infra.planner.pool import Pool, Queue, Router
+from tests.benchmarks.affinity.policies import ArrivalOrder, HashRouter, SpreadRouter
+from tests.benchmarks.affinity.seen import Device, Seen, Steps
 from tests.benchmarks.affinity.workload import CONFIGS, MODELS, configs, poisson
 from tests.benchmarks.report import Measure, report
 
@@ -70,12 +72,16 @@ def simulate(case: Case) -> Seen:
     def queue() -> Queue:
         if case.policy == "fifo":
             return ArrivalOrder(device.bucket, BATCH_WAIT)
-        return OurQueue(BATCH_WAIT, AFFINITY_WAIT, LOOK_AHEAD)
+        return SchedulerQueue(BATCH_WAIT, AFFINITY_WAIT, LOOK_AHEAD)
 
     sizes = {share * case.seconds: size for share, size in case.sizes}
     rates = {moment: size * case.load for moment, size in sizes.items()}
-    asked = poisson(configs(case.seed, device.bucket, device.seconds(1)), rates, case.seconds, case.seed)
-    return Pool(device, PARTITIONS, router, queue, BACKLOG).run(asked, case.seconds, sizes, since=WARM)
+    asked = poisson(configs(case.seed, device.bucket, device.seconds_alone), rates, case.seconds, case.seed)
+    seen = Seen(WARM)
+    pool = Pool(device, PARTITIONS, router, queue, backlog_max=BACKLOG, watcher=seen)
+    pool.run(asked, case.seconds, Steps(sizes, seen))
+    seen.count_phase([each.name for each in pool.staying()])
+    return seen
 
 
 def main() -> int:

@@ -2,22 +2,13 @@
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 
+from infra.planner.request import Request
 from schemas.config import GenerationConfig, ModelRef, Price
 
 CONFIGS, MODELS = 935, 86  # as counted in a public trace of a text-to-image service
 SKEW = 1.0  # the n-th most popular is asked for 1 / n**SKEW as often as the first
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Request:
-    """Asked for at `arrival` seconds."""
-
-    number: int
-    arrival: float
-    config: GenerationConfig
 
 
 def configs(seed: int, bucket: int, gpu_seconds: float) -> list[GenerationConfig]:

@@ -1,14 +1,17 @@
 """The arithmetic of bench-affinity's virtual pool."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
+from infra.planner.deciding import SchedulerQueue
+from infra.planner.pool import Pool, Queue, Router
+from infra.planner.request import Request
 from schemas.config import GenerationConfig
-from tests.benchmarks.affinity.policies import ArrivalOrder, OurQueue, SpreadRouter
-from tests.benchmarks.affinity.pool import Device, Pool, Queue, Seen
-from tests.benchmarks.affinity.workload import CONFIGS, MODELS, Request, configs, poisson
+from tests.benchmarks.affinity.policies import ArrivalOrder, SpreadRouter
+from tests.benchmarks.affinity.seen import Device, Seen, Steps
+from tests.benchmarks.affinity.workload import CONFIGS, MODELS, configs, poisson
 
 DEVICE = Device(base=6.0, each=1.0, bucket=8, swap=20.0)
 ASKED = configs(1, 8, 7.0)
@@ -24,7 +27,23 @@ class OneRouter:
 
 def run(arrivals: Sequence[tuple[float, GenerationConfig]], queue: Queue, seconds: float = 1000.0) -> Seen:
     requests = [Request(number, at, config) for number, (at, config) in enumerate(arrivals)]
-    return Pool(DEVICE, 1, OneRouter(), lambda: queue, 512).run(requests, seconds, {0.0: 1}, since=0.0)
+    return simulate(requests, OneRouter(), 1, queue, seconds, {0.0: 1})
+
+
+def simulate(
+    requests: Sequence[Request],
+    router: Router,
+    partitions: int,
+    queue: Queue | None,
+    seconds: float,
+    sizes: Mapping[float, int],
+) -> Seen:
+    seen = Seen(0.0)
+    make = (lambda: SchedulerQueue(0.25, 100.0, 64)) if queue is None else (lambda: queue)
+    pool = Pool(DEVICE, partitions, router, make, backlog_max=64, watcher=seen)
+    pool.run(requests, seconds, Steps(sizes, seen))
+    seen.count_phase([each.name for each in pool.staying()])
+    return seen
 
 
 def test_a_swap_and_a_run_are_waited_for() -> None:
@@ -42,14 +61,13 @@ def test_what_comes_within_the_window_shares_a_batch() -> None:
 def test_our_queue_runs_what_is_loaded_first() -> None:
     one, other = ASKED[0], next(each for each in ASKED if each.model_key != ASKED[0].model_key)
     asked = [(0.0, one), (1.0, other), (2.0, one), (3.0, other)]
-    assert run(asked, OurQueue(0.0, 100.0, 10)).swaps == 2
+    assert run(asked, SchedulerQueue(0.0, 100.0, 10)).swaps == 2
     assert run(asked, ArrivalOrder(8, 0.0)).swaps == 4
 
 
 def test_nothing_is_lost_while_consumers_come_and_go() -> None:
-    pool = Pool(DEVICE, 6, SpreadRouter(6), lambda: OurQueue(0.25, 100.0, 64), 64)
     arrivals = list(poisson(ASKED, {0.0: 0.2}, 500.0, 1))
-    seen = pool.run(arrivals, 50_000.0, {0.0: 2, 200.0: 5, 300.0: 1}, since=0.0)
+    seen = simulate(arrivals, SpreadRouter(6), 6, None, 50_000.0, {0.0: 2, 200.0: 5, 300.0: 1})
     assert seen.done == len(seen.waits) == len(arrivals)
     assert seen.busiest >= 1.0
 

@@ -1,0 +1,1 @@
+"""What a week costs with each way to scale, and which deadlines it misses."""
