@@ -12,6 +12,7 @@ from schemas.settings import read_settings
 from streams.commands.codes import codes
 from streams.declared import declare
 from streams.errors import ServiceError
+from streams.garbage import look_less_often
 from streams.intake.choice import make_intake
 from streams.kafka.errors import LogTruncated, StreamError
 from streams.kafka.settings import KafkaSettings
@@ -49,6 +50,7 @@ def run(
         raise CommandError(str(error)) from error
     catalogue = declared.catalogue
     intake = make_intake(settings.intake, kafka, group=catalogue.admission_group, topic=catalogue.requests)
+    look_less_often()
     try:
         asyncio.run(until_signal(AdmissionService(settings, kafka, declared, intake, tracing).run))
     except (AdmissionError, LogTruncated) as error:

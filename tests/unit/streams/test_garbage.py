@@ -1,0 +1,17 @@
+"""A process that remembers much looks through it less often."""
+
+import gc
+
+from streams.garbage import look_less_often
+
+
+def test_what_is_there_is_not_looked_through_again() -> None:
+    before = gc.get_threshold()
+    try:
+        look_less_often()
+        assert gc.get_freeze_count() > 0
+        assert all(now > then for now, then in zip(gc.get_threshold(), before, strict=True))
+        assert gc.isenabled(), "cycles are still found, or the memory would grow"
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)
