@@ -9,7 +9,7 @@ from schemas.decision import DeadLetterReason, Decision
 from schemas.result import Cancelled, Rejected
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, as a decision is not
 class Decided:
     """A new name: log the decision. `result` is its terminal event unless it was accepted; `config` is what an accepted
     request runs with, `degraded_from` the label of a dearer one that it asked for; `bookings` are the accounts of its

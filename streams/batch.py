@@ -49,7 +49,7 @@ class Batch:
     accepted: list[Decision] = field(default_factory=list)
     taken: dict[str, tuple[GenerationConfig, float]] = field(default_factory=dict)  # config hash -> GPU-seconds in all
     degraded: Counter[str] = field(default_factory=Counter)  # by what was asked for
-    decided: Counter[tuple[str, str]] = field(default_factory=Counter)
+    decided: Counter[tuple[str, str, str]] = field(default_factory=Counter)  # by tenant, verdict and code
     dead: Counter[str] = field(default_factory=Counter)
     sent_home: int = 0
     repeats: int = 0
@@ -74,11 +74,10 @@ class Batch:
             self.taken[config.config_hash] = config, before + price
         if verdict.degraded_from is not None:
             self.degraded[verdict.degraded_from] += 1
-        self.decided[decision.verdict, decision.code or ""] += 1
-        self.usage.decided(decision, world.tenants)
+        self.decided[decision.tenant, decision.verdict, decision.code or ""] += 1
 
     def count_into(self, metrics: AdmissionMetrics) -> None:
-        for (verdict, code), number in self.decided.items():
+        for (_, verdict, code), number in self.decided.items():
             metrics.count("decisions_total", number, verdict=verdict, code=code)
         for reason, number in self.dead.items():
             metrics.count("dead_letters_total", number, reason=reason)
@@ -128,6 +127,8 @@ def build_batch(
                     outputs.append(Output(world.catalogue.cancels, 0, name, _CANCEL))
                 batch.taken_back["written" if name is not None else "nothing"] += 1
         state.apply(arrival, verdict)
+    for (tenant, word, _), number in batch.decided.items():
+        batch.usage.decided(tenant, word, number, world.tenants)
     batch.transaction = progress(state, world.catalogue, outputs)
     return batch
 

@@ -45,9 +45,10 @@ class Inbox:
             if not self._open:
                 return
             size = arrival.wire_bytes
+            if not self._queue:
+                self._changed.set()
             self._queue.append((arrival, size))
             self._bytes += size
-            self._changed.set()
 
     async def take(self, most: int, bytes_max: int, *, idle_seconds: float, linger_seconds: float) -> list[Arrival]:
         """Requests in the order in which they were put, so many and so many bytes at most; none after `idle_seconds` or

@@ -9,7 +9,6 @@ from uuid import UUID
 from aiokafka import TopicPartition
 
 from admission.state import Result
-from schemas.decision import Decision
 from schemas.tenancy import CURSOR_KEY, Counts, Cursor, Outstanding, TenantRecord, UsageRecord, holder_of
 from schemas.tenants import Tenants
 from schemas.topics import Catalogue
@@ -30,8 +29,9 @@ class UsageCounts:
     jobs: Counter[tuple[str, str]] = field(default_factory=Counter)
     gpu_seconds: dict[str, float] = field(default_factory=dict)
 
-    def decided(self, decision: Decision, tenants: Tenants) -> None:
-        self.decisions[_label(decision.tenant, tenants), decision.verdict] += 1
+    def decided(self, tenant: str, verdict: str, number: int, tenants: Tenants) -> None:
+        """So many decisions of a tenant."""
+        self.decisions[_label(tenant, tenants), verdict] += number
 
     def ended(self, job: Outstanding, result: Result, tenants: Tenants) -> None:
         """`job`: what the result ended; a result that ends nothing is a second one, and not told."""

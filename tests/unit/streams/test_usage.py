@@ -74,7 +74,8 @@ def test_tenants_that_are_not_declared_share_a_label() -> None:
     partition = Partition(make_world(tenants=declared))
     for tenant in (TENANT, "ivan"):
         verdict = partition.send(request("a", tenant=tenant))
-        usage.decided(decided(verdict), declared)
+        decision = decided(verdict)
+        usage.decided(decision.tenant, decision.verdict, 1, declared)
         result = failed(partition.state, accepted(verdict).job_id, 2.5)
         job = partition.state.fold_result(result, partition.results_end)
         partition.results_end += 1
