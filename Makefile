@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test check infra-check keda-test k8s-test observe-test fuzz fault-smoke fault-gpu soak bench-pipeline bench-admission bench-engine bench-memory bench-gpu bench-batching bench-affinity bench-fairness bench-reproducibility clean
+.PHONY: help setup lock demo test check infra-check keda-test k8s-test observe-test fuzz fault-smoke fault-gpu soak bench-pipeline bench-admission bench-engine bench-memory bench-gpu bench-batching bench-affinity bench-fairness bench-deadline bench-autoscale bench-reproducibility clean
 
 help: ## list the commands
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 23
@@ -95,6 +95,12 @@ bench-affinity: $(READY) ## routing to where a model is loaded, on a virtual clo
 
 bench-fairness: $(READY) ## what one tenant's flood costs another, on a virtual clock
 	$(BIN)/python -m tests.benchmarks.fairness
+
+bench-deadline: $(READY) ## deadlines met when more is asked for than can be done, on a virtual clock
+	$(BIN)/python -m tests.benchmarks.deadline
+
+bench-autoscale: $(READY) ## what a week costs with each way to scale, on a virtual clock: some minutes
+	$(BIN)/python -m tests.benchmarks.autoscale
 
 bench-reproducibility: $(READY) ## how far a picture moves when it is drawn otherwise
 	$(BIN)/python -m tests.benchmarks.reproducibility

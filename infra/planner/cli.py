@@ -35,6 +35,7 @@ def plan(
     load_seconds: Annotated[float | None, typer.Option(help="Cold start, instead of the pool's.", min=0.0)] = None,
     replicas_max: Annotated[int | None, typer.Option("--max", help="Instead of the pool's.", min=1)] = None,
     swap_seconds: Annotated[float, typer.Option(help="To load another model.", min=0.0)] = 20.0,
+    models_held: Annotated[int, typer.Option(help="Models that a card holds at a time.", min=1)] = 4,
     seed: Annotated[int, typer.Option(help="Of the shape.")] = 1,
     png: Annotated[Path | None, typer.Option(help="Draw it there.")] = None,
 ) -> None:
@@ -50,7 +51,7 @@ def plan(
         raise CommandError("the shape brings no request; ask for more --gpus or a longer one")
     longest = max(request.deadline - request.arrival for request in requests)
     until = requests[-1].arrival + min(longest, _DEADLINES_SEEN_SECONDS) + declared.load_seconds
-    house = House(declared.partitions, declared.load_seconds, swap_seconds)
+    house = House(declared.partitions, declared.load_seconds, swap_seconds, models_held)
     found = compare(Task(requests, declared, house, until), _item_seconds(declared, requests), goal)
     _show(found, declared, requests, goal)
     if png is not None:

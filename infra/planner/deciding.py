@@ -59,8 +59,8 @@ class SchedulerQueue:
             now,
         )  # fmt: skip
 
-    def take(self, now: float, loaded: str | None) -> Sequence[Request]:
-        chosen = self._scheduler.take(now, Room(models=() if loaded is None else (loaded,)))
+    def take(self, now: float, loaded: tuple[str, ...]) -> Sequence[Request]:
+        chosen = self._scheduler.take(now, Room(models=loaded))
         return [] if chosen is None else [self._requests.pop(unit.job) for unit in chosen.units]
 
     def next_at(self, now: float) -> float | None:

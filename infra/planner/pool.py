@@ -38,7 +38,7 @@ class Queue(Protocol):
 
     def add(self, request: Request, now: float) -> None: ...
 
-    def take(self, now: float, loaded: str | None) -> Sequence[Request]:
+    def take(self, now: float, loaded: tuple[str, ...]) -> Sequence[Request]:
         """What runs next, together; nothing: ask again at `next_at`."""
 
     def next_at(self, now: float) -> float | None: ...
@@ -84,7 +84,7 @@ class Consumer:
     ready: bool = False
     leaves: bool = False
     holding: Holding = field(default_factory=Holding)
-    loaded: str | None = None
+    loaded: tuple[str, ...] = ()  # models, the one used last at the end
     batch: Sequence[Request] = ()
     began: float = 0.0
     busy_until: float = 0.0
@@ -131,9 +131,12 @@ class Pool:
         watcher: Watcher,
         load_seconds: float = 0.0,
         rebalance_seconds: float = 0.0,
+        models_held: int = 1,
         period: float = 60.0,
     ) -> None:
-        """`backlog_max`: requests that a consumer has fetched and not begun. `period`: between two tables of places."""
+        """`backlog_max`: requests that a consumer has fetched and not begun. `models_held`: on a card; those
+        not used for longest leave. `period`: seconds between two tables of places."""
+        assert models_held >= 1
         self.partitions = partitions
         self.load_seconds = load_seconds
         self.consumers: dict[str, Consumer] = {}
@@ -148,6 +151,7 @@ class Pool:
         self._backlog_max = backlog_max
         self._watcher = watcher
         self._rebalance_seconds = rebalance_seconds
+        self._models_held = models_held
         self._period = period
         self._logs = [_Log() for _ in range(partitions)]
         self._owner: dict[int, Consumer] = {}
@@ -254,8 +258,10 @@ class Pool:
                 self._at(max(again, now + _SOON), lambda at: self._serve(consumer, at))
             return
         model = batch[0].config.model_key
-        swap = 0.0 if model == consumer.loaded else self._card.swap
-        consumer.loaded, consumer.batch, consumer.began = model, batch, now
+        swap = 0.0 if model in consumer.loaded else self._card.swap
+        kept = tuple(each for each in consumer.loaded if each != model)
+        consumer.loaded = (*kept, model)[-self._models_held :]
+        consumer.batch, consumer.began = batch, now
         # Who is late leaves at the next step; nothing goes on for nobody.
         last = max(now, *(each.deadline for each in batch))
         consumer.busy_until = min(now + swap + self._card.seconds(batch), last)

@@ -27,6 +27,7 @@ class House:
     partitions: int
     load_seconds: float
     swap_seconds: float = 20.0
+    models_held: int = 4
     rebalance_seconds: float = 3.0
     batch_wait_seconds: float = 0.25
     affinity_wait_seconds: float = 5.0
@@ -121,6 +122,7 @@ def replay(requests: Sequence[Request], house: House, scaler: Scaler, until: flo
         watcher=outcome,
         load_seconds=house.load_seconds,
         rebalance_seconds=house.rebalance_seconds,
+        models_held=house.models_held,
     )
     pool.run(requests, until, Sampled(scaler, outcome))
     outcome.paid_seconds, outcome.busy_seconds, outcome.rebalances = (

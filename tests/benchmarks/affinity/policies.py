@@ -48,7 +48,7 @@ class ArrivalOrder:
         del now
         self._waiting.append(request)
 
-    def take(self, now: float, loaded: str | None) -> Sequence[Request]:
+    def take(self, now: float, loaded: tuple[str, ...]) -> Sequence[Request]:
         del loaded
         if not self._waiting:
             return []

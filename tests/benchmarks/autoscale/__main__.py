@@ -29,7 +29,7 @@ from tests.benchmarks.report import Measure, report
 
 LOADS = (45.0, 120.0)
 REPLICAS_MAX = 24
-SWAP_SECONDS = 10.0
+SWAP_SECONDS = 10.0  # at the first use of a model after a start: a card holds them all
 IN_TIME_BAR = 0.99
 SAVED_BAR = 0.25  # GPU-hours, beside the cheapest plain lag of equal service, at the longer cold start
 SEED = 1

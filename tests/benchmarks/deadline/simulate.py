@@ -68,7 +68,7 @@ class Row:
         del now
         self._waiting.append(request)
 
-    def take(self, now: float, loaded: str | None) -> Sequence[Request]:
+    def take(self, now: float, loaded: tuple[str, ...]) -> Sequence[Request]:
         del now, loaded
         return [self._waiting.popleft()] if self._waiting else []
 
