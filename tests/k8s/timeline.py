@@ -41,30 +41,34 @@ class Timeline:
 
 
 def draw(timelines: Sequence[Timeline], path: Path) -> None:
-    """One above the other: replicas on the left, jobs on the right."""
+    """One above the other: replicas on the left, jobs on the right; what happened is numbered, and told at the side."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
     mpl.rcParams["svg.hashsalt"] = "promptkiln"
-    figure = Figure(figsize=(9, 3.4 * len(timelines)), layout="constrained")
+    figure = Figure(figsize=(10, 3.2 * len(timelines)), layout="constrained")
     for axes, timeline in zip(figure.subplots(len(timelines), 1, squeeze=False)[:, 0], timelines, strict=True):
         seconds = [each.seconds for each in timeline.moments]
         jobs_axes = axes.twinx()
-        jobs = [each.jobs for each in timeline.moments]
-        jobs_axes.fill_between(seconds, jobs, step="post", color="0.85", linewidth=0)
-        jobs_axes.set_ylabel("jobs not done (grey)")
+        jobs_axes.fill_between(
+            seconds, [each.jobs for each in timeline.moments], step="post", color="0.88", linewidth=0
+        )
+        jobs_axes.set_ylabel("jobs not done (grey)", fontsize=8)
         jobs_axes.set_ylim(bottom=0)
         axes.set_zorder(jobs_axes.get_zorder() + 1)
         axes.patch.set_visible(False)
         axes.step(seconds, [each.wanted for each in timeline.moments], where="post", label="replicas wanted")
         axes.step(seconds, [each.ready for each in timeline.moments], where="post", ls="--", label="consumers ready")
-        for number, (at, what) in enumerate(timeline.events):
-            axes.axvline(at, color="0.4", linewidth=0.7, linestyle=":")
-            axes.annotate(f" {what}", (at, 0.97 - 0.08 * (number % 3)), xycoords=("data", "axes fraction"), fontsize=7)
+        most = max(each.wanted for each in timeline.moments)
+        for number, (at, _) in enumerate(timeline.events, 1):
+            axes.axvline(at, color="0.5", linewidth=0.6, linestyle=":")
+            axes.annotate(str(number), (at, most + 0.2 + 0.25 * (number % 3)), fontsize=7, ha="center")
+        told = "\n".join(f"{number}  {what}" for number, (_, what) in enumerate(timeline.events, 1))
+        axes.text(1.1, 1, told, transform=axes.transAxes, fontsize=7, va="top", linespacing=1.6)
         axes.set_title(timeline.title, loc="left", fontsize=10)
-        axes.set_xlabel("seconds")
-        axes.set_ylabel("replicas")
-        axes.set_ylim(0, 1.4 * max(each.wanted for each in timeline.moments))
-        axes.legend(loc="center right", fontsize=8)
+        axes.set_xlabel("seconds", fontsize=8)
+        axes.set_ylabel("replicas", fontsize=8)
+        axes.set_ylim(0, most + 1)
+        axes.legend(loc="lower center", fontsize=7)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, metadata={"Date": None})
+    figure.savefig(path, bbox_inches="tight", metadata={"Date": None} if path.suffix == ".svg" else None)
