@@ -45,7 +45,7 @@ def draw(timelines: Sequence[Timeline], path: Path) -> None:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    mpl.rcParams["svg.hashsalt"] = "promptkiln"
+    mpl.rcParams |= {"svg.hashsalt": "promptkiln", "svg.fonttype": "none"}
     figure = Figure(figsize=(10, 3.2 * len(timelines)), layout="constrained")
     for axes, timeline in zip(figure.subplots(len(timelines), 1, squeeze=False)[:, 0], timelines, strict=True):
         seconds = [each.seconds for each in timeline.moments]
