@@ -6,7 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from infra.planner.oracle import Oracle
+from infra.planner.oracle import HEADROOMS, Oracle
 from infra.planner.pool import Scaler
 from infra.planner.replay import House, Outcome, replay
 from infra.planner.request import Request
@@ -17,12 +17,14 @@ from schemas.pools import Pool
 
 Way = Literal["fixed", "utilisation", "lag", "gpu_seconds", "oracle"]
 UTILISATION = 0.7
-_TIMES = (0.5, 1, 2, 4)  # of what the objective asks for: thresholds and targets that are tried
+_TIMES = (0.5, 1, 2, 4)  # of what the objective asks for: thresholds that are tried
+_TARGET_TIMES = (1, 4, 16)  # of the objective: at the highest little but deadlines counts
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """`amount`: replicas, a share, a threshold, or GPU-seconds, as the way has it; `window`: seconds of scaling in."""
+    """`amount`: replicas, a share, a threshold, GPU-seconds, or headroom, as the way has it; `window`: seconds of
+    scaling in."""
 
     way: Way
     amount: float = 0.0
@@ -68,7 +70,7 @@ class Task:
             case "gpu_seconds":
                 scaler = Keda(rules, gpu_seconds(setting.amount, pool), setting.amount, 0)
             case "oracle":
-                scaler = Oracle(self.requests, self.until, pool.replicas_max)
+                scaler = Oracle(self.requests, self.until, pool.replicas_max, setting.amount)
         return replay(self.requests, self.house, scaler, self.until)
 
 
@@ -108,9 +110,10 @@ def _settings(pool: Pool, item_seconds: float) -> Iterable[Setting]:
         declared = Setting("gpu_seconds", target, scaling.in_window_seconds)
     quick = min(scaling.in_window_seconds, math.ceil(pool.load_seconds))
     lags = [Setting("lag", max(1, round(each * threshold))) for each in _TIMES]
-    signals = [Setting("gpu_seconds", each * target) for each in _TIMES]
+    signals = [Setting("gpu_seconds", each * target) for each in _TARGET_TIMES]
     tried = [replace(each, window=w) for each in (*lags, *signals) for w in (scaling.in_window_seconds, quick)]
-    rest = [Setting("utilisation", UTILISATION, scaling.in_window_seconds), Setting("oracle")]
+    rest = [Setting("utilisation", UTILISATION, scaling.in_window_seconds)]
+    rest += [Setting("oracle", headroom) for headroom in HEADROOMS]
     yield from dict.fromkeys([declared, *tried, *rest])
 
 

@@ -6,28 +6,32 @@ from collections.abc import Sequence
 
 from infra.planner.pool import Pool
 from infra.planner.request import Request
-from infra.scaler.signal import HEADROOM
 
 STEP_SECONDS = 15.0
+HEADROOMS = (1.0, 1.25, 1.5, 2.0, 3.0)  # to be tried
 
 
 class Oracle:
-    """Has what the deadlines of the work there is will ask for, as if replicas were there when they are asked for."""
+    """Has what the deadlines of the work there is will ask for, as if replicas were there when they are asked for.
 
-    def __init__(self, requests: Sequence[Request], until: float, replicas_max: int) -> None:
-        self._needed = needed(requests, until)
+    `headroom`: so many times as much. What a pool's partitions have is not even, and it does not know of that.
+    """
+
+    def __init__(self, requests: Sequence[Request], until: float, replicas_max: int, headroom: float) -> None:
+        self._needed = needed(requests, until, headroom)
         self._max = replicas_max
 
     def look(self, now: float, pool: Pool) -> float:
         first = round(now / STEP_SECONDS)
         last = first + math.ceil(pool.load_seconds / STEP_SECONDS)
-        size = min(self._max, max(self._needed[first : last + 1], default=0))
+        least = 1 if pool.waiting else 0  # what was foreseen to be done by now and is not
+        size = min(self._max, max(self._needed[first : last + 1], default=0) or least)
         if size != pool.size:
             pool.scale(size, now)
         return now + STEP_SECONDS
 
 
-def needed(requests: Sequence[Request], until: float) -> list[int]:
+def needed(requests: Sequence[Request], until: float, headroom: float) -> list[int]:
     """Replicas at each step: with so many, and the earliest deadline first, what has come by then is done in time. It
     is the highest of work due by a moment over the time until then (Yao, Demers and Shenker, 1995), with headroom."""
     due: list[tuple[float, int, float]] = []  # deadline, number, GPU-seconds left
@@ -41,7 +45,7 @@ def needed(requests: Sequence[Request], until: float) -> list[int]:
         for deadline, _, seconds in due:
             before += seconds
             size = max(size, before / max(deadline - seconds - now, STEP_SECONDS))
-        sizes.append(math.ceil(size * HEADROOM))
+        sizes.append(math.ceil(size * headroom))
         _work(due, sizes[-1] * STEP_SECONDS)
         now += STEP_SECONDS
     return sizes

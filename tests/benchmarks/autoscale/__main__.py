@@ -17,7 +17,7 @@ from typing import Literal
 
 from rich.console import Console
 
-from infra.planner.oracle import Oracle
+from infra.planner.oracle import HEADROOMS, Oracle
 from infra.planner.pool import Scaler
 from infra.planner.replay import House, replay
 from infra.planner.scalers import Fixed, Keda, Rules, Utilisation, gpu_seconds, lag
@@ -45,7 +45,7 @@ console = Console(highlight=False, soft_wrap=True)
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`setting`: replicas, a utilisation, a threshold or a target, as the way has it."""
+    """`setting`: replicas, a utilisation, a threshold, a target or headroom, as the way has it."""
 
     way: Way
     load_seconds: float
@@ -93,7 +93,7 @@ def simulate(case: Case) -> Seen:
         case "ours":
             scaler = Keda(rules, gpu_seconds(case.setting, pool), case.setting, 0)
         case "oracle":
-            scaler = Oracle(asked, end, REPLICAS_MAX)
+            scaler = Oracle(asked, end, REPLICAS_MAX, case.setting)
     seen = replay(asked, House(pool.partitions, case.load_seconds, SWAP_SECONDS), scaler, end)
     return Seen(seen.gpu_hours, seen.share_in_time, seen.missed, seen.busy)
 
@@ -108,7 +108,7 @@ def cases(load: float) -> Iterable[Case]:
         for least in LEASTS
     )
     yield Case("ours", load, TARGET, WINDOW)
-    yield Case("oracle", load)
+    yield from (Case("oracle", load, headroom) for headroom in HEADROOMS)
 
 
 def main() -> int:
