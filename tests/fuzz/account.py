@@ -16,7 +16,7 @@ from streams.batch import HEADER_HOME
 from streams.kafka.log import read_log
 from streams.kafka.settings import KafkaSettings
 from streams.requests import arrival_of
-from tests.admission import Seen, committed, work_of
+from tests.admission import Seen, committed, decided_work, work_of
 
 Place = tuple[int, int]
 
@@ -101,7 +101,7 @@ def _events(kafka: KafkaSettings, catalogue: Catalogue, decisions: list[Seen]) -
         accepted = each["verdict"] == "accepted"
         if ends.pop(each["job_id"], 0) != (not accepted):
             yield f"{each['job_id']} is {each['verdict']} and has not its events"
-        if work.pop(each["job_id"].encode(), set()) != ({each["work"].encode()} if accepted else set()):
+        if work.pop(each["job_id"].encode(), set()) != ({decided_work(each)} if accepted else set()):
             yield f"{each['job_id']} is {each['verdict']} and has not its work"
     for job in (*ends, *work):
         yield f"{job!r} was never decided"
