@@ -24,7 +24,8 @@ _LOOK_SECONDS = 0.3
 
 
 class Scenario:
-    """`run` it once, in a namespace where the pool's manifests are."""
+    """`run` it once, in a namespace where the pool's manifests are. Case KEDA-11: who is in the middle of a job stays,
+    and each job ends once, whoever was asked to stop."""
 
     def __init__(self, world: World, plane: Plane, pool: str, deadline: Deadline, title: str) -> None:
         self.timeline = Timeline(title)
