@@ -83,6 +83,7 @@ class Holding:
         self._partition = state.partition
         self._label = str(state.partition)
         self._catalogue = around.declared.catalogue
+        self._logged_at = 0.0  # the newest batch, of the monotonic clock
         self._end_seen = 0  # of the log, when we were idle last
         self._unwritten = False  # of the cursor: what was emitted or skipped since the last transaction
 
@@ -102,12 +103,12 @@ class Holding:
             await self._lease.transact(lambda: progress(self._state, self._catalogue))
 
     async def _pass(self) -> None:
-        settings = self._around.settings
+        settings, now = self._around.settings, time.monotonic()
         arrivals = await self._inbox.take(
             settings.batch_max,
             settings.batch_bytes_max,
             idle_seconds=settings.idle_seconds,
-            linger_seconds=settings.batch_wait_seconds,
+            linger_seconds=max(settings.batch_wait_seconds, self._logged_at + settings.batch_spacing_seconds - now),
         )
         self._around.metrics.set("queue_length", len(self._inbox), partition=self._label)
         if self._partition == PLACED_BY:
@@ -199,6 +200,7 @@ class Holding:
         await self._lease.transact(decide_all)
         logged_ns = time.time_ns()
         (batch,) = built
+        self._logged_at = time.monotonic()
         self._unwritten = bool(batch.accepted)
         await self._around.emission.emit(batch.accepted, partition=self._partition)
         self._state.emitted(self._state.next)
