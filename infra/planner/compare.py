@@ -70,7 +70,7 @@ class Task:
             case "gpu_seconds":
                 scaler = Keda(rules, gpu_seconds(setting.amount, pool), setting.amount, 0)
             case "oracle":
-                scaler = Oracle(self.requests, self.until, pool.replicas_max, setting.amount)
+                scaler = Oracle(self.requests, self.until, pool, setting.amount)
         return replay(self.requests, self.house, scaler, self.until)
 
 

@@ -6,26 +6,27 @@ from collections.abc import Sequence
 
 from infra.planner.pool import Pool
 from infra.planner.request import Request
+from infra.planner.scalers import signal_of
+from schemas.pools import Pool as Declared
 
 STEP_SECONDS = 15.0
 HEADROOMS = (1.0, 1.25, 1.5, 2.0, 3.0)  # to be tried
 
 
 class Oracle:
-    """Has what the deadlines of the work there is will ask for, as if replicas were there when they are asked for.
+    """Has what the deadlines of the work that will be there ask for, `headroom` times as much; and, as our signal has,
+    what those of the work there is ask for: what was foreseen to be done by now and is not."""
 
-    `headroom`: so many times as much. What a pool's partitions have is not even, and it does not know of that.
-    """
-
-    def __init__(self, requests: Sequence[Request], until: float, replicas_max: int, headroom: float) -> None:
+    def __init__(self, requests: Sequence[Request], until: float, declared: Declared, headroom: float) -> None:
         self._needed = needed(requests, until, headroom)
-        self._max = replicas_max
+        self._declared = declared
 
     def look(self, now: float, pool: Pool) -> float:
         first = round(now / STEP_SECONDS)
         last = first + math.ceil(pool.load_seconds / STEP_SECONDS)
-        least = 1 if pool.waiting else 0  # what was foreseen to be done by now and is not
-        size = min(self._max, max(self._needed[first : last + 1], default=0) or least)
+        there = signal_of(now, pool, self._declared).replicas
+        foreseen = max(self._needed[first : last + 1], default=0)
+        size = min(self._declared.replicas_max, max(foreseen, there, 1 if pool.waiting else 0))
         if size != pool.size:
             pool.scale(size, now)
         return now + STEP_SECONDS

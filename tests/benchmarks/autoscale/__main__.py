@@ -28,16 +28,16 @@ from tests.benchmarks.autoscale.workload import requests, until
 from tests.benchmarks.report import Measure, report
 
 LOADS = (45.0, 120.0)
-REPLICAS_MAX = 24
+REPLICAS_MAX = 32
 SWAP_SECONDS = 10.0  # at the first use of a model after a start: a card holds them all
 IN_TIME_BAR = 0.99
 SAVED_BAR = 0.25  # GPU-hours, beside the cheapest plain lag of equal service, at the longer cold start
 SEED = 1
 REPLICAS_A_MINUTE = 16  # out and in, for all of them
-THRESHOLDS, WINDOWS, LEASTS = (2, 4, 8, 16, 32), (0, 120, 300), (0, 2)
+THRESHOLDS, WINDOWS, LEASTS = (4, 6, 8, 12, 16, 32), (0, 60, 120, 300), (0, 2)
 UTILISATIONS = (0.5, 0.65, 0.8)
-SIZES = (6, 8, 10, 12, 16, 20, 24)
-TARGET, WINDOW = 900.0, 120  # ours: so long may wait what has no deadline; and the window of scaling in
+SIZES = (6, 8, 10, 12, 16, 24, 32)
+TARGET, WINDOW = 900.0, 300  # ours: so long may wait what has no deadline; and the window of scaling in
 
 Way = Literal["fixed", "utilisation", "lag", "ours", "oracle"]
 console = Console(highlight=False, soft_wrap=True)
@@ -93,7 +93,7 @@ def simulate(case: Case) -> Seen:
         case "ours":
             scaler = Keda(rules, gpu_seconds(case.setting, pool), case.setting, 0)
         case "oracle":
-            scaler = Oracle(asked, end, REPLICAS_MAX, case.setting)
+            scaler = Oracle(asked, end, pool, case.setting)
     seen = replay(asked, House(pool.partitions, case.load_seconds, SWAP_SECONDS), scaler, end)
     return Seen(seen.gpu_hours, seen.share_in_time, seen.missed, seen.busy)
 

@@ -5,8 +5,9 @@ from infra.planner.shape import WEEK_SECONDS, Kind, week
 from infra.planner.trace import free_config
 
 SPEED = 8.0  # a week in 21 hours, so that a cold start of 120 s is as 16 minutes of the shape
-GPUS = 3.0  # that would do it on the average, always busy
+GPUS = 4.5  # that would do it on the average, always busy
 TAIL_SECONDS = 7200.0  # after the last arrival: the longest that anything may take
+LIST = 600  # pictures at once
 
 
 def requests(seed: int) -> list[Request]:
@@ -18,8 +19,9 @@ def until() -> float:
 
 
 def _kinds() -> list[Kind]:
+    picture, clip = free_config("picture", "stills", 8.0), free_config("clip", "clips", 60.0)
     return [
-        Kind(free_config("picture", "stills", 4.0), 0.40, "interactive", 300.0, "people"),
-        Kind(free_config("clip", "clips", 60.0), 0.06, "standard", 360.0, "people"),
-        Kind(free_config("list", "stills", 8.0), 0.54, "bulk", TAIL_SECONDS, "shop", together=600),
+        Kind(picture, 0.40, "interactive", 300.0, "people"),
+        Kind(clip, 0.08, "standard", 420.0, "people"),
+        Kind(picture, 0.52, "bulk", TAIL_SECONDS, "shop", together=LIST),
     ]
