@@ -22,7 +22,7 @@ UNKNOWN = "?"  # a pool or config that a result does not name
 
 @dataclass(slots=True)
 class Charged:
-    """Sums of results. `unpriced`: of requests that an earlier release ended, without a cost."""
+    """Sums of results. `unpriced`: of requests that used a GPU under an earlier release, which told no cost."""
 
     requests: int = 0
     gpu_seconds: float = 0.0
@@ -33,7 +33,7 @@ class Charged:
         self.requests += 1
         self.gpu_seconds += gpu_seconds if isfinite(gpu_seconds) and gpu_seconds > 0 else 0.0
         if usd is None:
-            self.unpriced += 1
+            self.unpriced += gpu_seconds > 0  # else it was ended at the door
         elif isfinite(usd) and usd > 0:
             self.usd += rounded(Decimal(repr(usd)))
 

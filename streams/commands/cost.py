@@ -178,7 +178,7 @@ def _print(costs: Costs, budgets: Budgets, console: Console) -> None:
     console.print(_pools(costs, held, projection, budgets))
     console.print(f"month: {projection}.")
     if unpriced := sum(each.unpriced for each in costs.tenants.values()):
-        console.print(f"{unpriced} requests ended under an earlier release, which told no cost.")
+        console.print(f"{unpriced} requests used GPUs under an earlier release, which told no cost.")
 
 
 def _pools(costs: Costs, held: Mapping[str, Held], projection: Projection, budgets: Budgets) -> Table:

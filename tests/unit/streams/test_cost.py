@@ -49,16 +49,17 @@ def test_results_are_summed_by_tenant_config_and_pool(costs: Costs) -> None:
         ended(-1),  # before the period, which begins with its full hour
         ended(120),
         Cancelled.model_validate(names | {"gpu_seconds": 0.5, "cost_usd": 0.000139, "pool": "a"}),
-        Expired.model_validate(names | {"deadline": NOON}),  # an earlier release's
+        Expired.model_validate(names | {"deadline": NOON, "gpu_seconds": 2.0}),  # an earlier release's
+        Cancelled.model_validate(names),  # by admission, which has nothing to charge
         Rejected.model_validate(names | {"code": "paused"}),
         ended(5, tenant="blue", gpu_seconds=float("nan"), cost_usd=float("inf")),  # nobody's of ours
     ):
         costs.fold_result(result)
     red, blue = costs.tenants["red"], costs.tenants["blue"]
     assert (red.requests, red.gpu_seconds, red.usd) == (3, 4.5, Decimal("0.300417"))
-    assert (blue.requests, blue.gpu_seconds, blue.usd, blue.unpriced) == (3, 0.5, Decimal("0.000139"), 1)
-    assert {name: each.requests for name, each in costs.configs.items()} == {"shapes@1": 4, UNKNOWN: 2}
-    assert {name: each.requests for name, each in costs.pools.items()} == {"a": 5, UNKNOWN: 1}
+    assert (blue.requests, blue.gpu_seconds, blue.usd, blue.unpriced) == (4, 2.5, Decimal("0.000139"), 1)
+    assert {name: each.requests for name, each in costs.configs.items()} == {"shapes@1": 4, UNKNOWN: 3}
+    assert {name: each.requests for name, each in costs.pools.items()} == {"a": 5, UNKNOWN: 2}
 
 
 def test_the_newest_record_of_an_hour_counts_at_the_price_it_had(costs: Costs) -> None:
