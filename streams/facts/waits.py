@@ -22,6 +22,7 @@ from streams.cluster import Cluster
 from streams.demand import Rates, waits_of
 from streams.kafka.followed import Followed
 from streams.kafka.log import Record
+from streams.kafka.renewal import is_consumer
 from streams.kafka.settings import KafkaSettings
 from streams.kafka.view import CompactedView
 from streams.metrics import AdmissionMetrics
@@ -136,7 +137,7 @@ class WaitsFact(Followed):
                 trouble = True
             else:
                 trouble, now = False, time.monotonic()
-                self._gpus = {groups[group]: (len(each), now) for group, each in members.items()}
+                self._gpus = {groups[group]: (sum(map(is_consumer, each)), now) for group, each in members.items()}
             await asyncio.sleep(self._settings.refresh_seconds)
 
     def _expose(self) -> None:

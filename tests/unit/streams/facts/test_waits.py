@@ -1,5 +1,6 @@
 """Whose word on what waits is believed, and for how long."""
 
+import asyncio
 import time
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ import pytest
 from schemas.codec import encode
 from schemas.demand import Demand
 from streams.facts.waits import WaitsFact
+from streams.kafka.groups import Member
 from streams.kafka.settings import KafkaSettings
 from streams.metrics import AdmissionMetrics
 from streams.settings import AdmissionServiceSettings
@@ -79,3 +81,28 @@ def test_the_rates_that_a_former_owner_told_are_handed_on_with_their_age(fact: W
     rates, age = found
     assert rates == {"default": {"m/c": 2.0}}
     assert 499 < age < 700
+
+
+class OneAndAVisitor:
+    """Every group has a consumer, and somebody who renews its offsets at this moment."""
+
+    def __init__(self) -> None:
+        self.asked_again = asyncio.Event()
+        self._asked = 0
+
+    async def members(self, groups: list[str]) -> dict[str, list[Member]]:
+        self._asked += 1
+        if self._asked > 1:
+            self.asked_again.set()
+        ids = ("promptkiln-5f0c", "promptkiln-renewal-77aa")
+        return {group: [Member(each, "127.0.0.1", b"") for each in ids] for group in groups}
+
+
+async def test_who_only_renews_offsets_is_no_gpu() -> None:
+    kafka, cluster = KafkaSettings(bootstrap_servers="127.0.0.1:1"), OneAndAVisitor()
+    settings = AdmissionServiceSettings(refresh_seconds=0.01)
+    fact = WaitsFact(kafka, make_world().catalogue, cast(Any, cluster), settings, AdmissionMetrics())
+    looking = asyncio.create_task(fact._look_at_groups())
+    await asyncio.wait_for(cluster.asked_again.wait(), 60)
+    looking.cancel()
+    assert {wait.gpus for wait in fact.now().values()} == {1}
