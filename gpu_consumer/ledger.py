@@ -132,7 +132,7 @@ class Ledger:
         return cls(record.watermark, int(record.finished, 16), marks)
 
 
-_Count = Annotated[int, Field(ge=0)]
+_Count = Annotated[int, Field(ge=0, lt=1 << 63)]  # as far as Kafka's own numbers go
 
 
 class _Record(BaseModel):
@@ -141,4 +141,4 @@ class _Record(BaseModel):
     schema_version: Literal[1] = 1
     watermark: _Count
     finished: Annotated[str, Field(pattern=r"^[0-9a-f]+$")]
-    marks: Mapping[_Count, tuple[str, int, int, _Count, _Count]]
+    marks: Mapping[_Count, tuple[str, _Count, _Count, _Count, _Count]]

@@ -191,4 +191,5 @@ def _left(mark: Mark | None, job: Job, now: float, company: Mapping[str, int]) -
     does not run, or nobody believes it any more."""
     if mark is None or not mark.incarnation or now * 1000 >= mark.until_ms:
         return None
-    return max(job.seconds * _LEFT_MIN, job.seconds - (now - mark.since_ms / 1000) / company[mark.incarnation])
+    ran = max(0.0, now - mark.since_ms / 1000)  # the holder's clock may be ahead
+    return max(job.seconds * _LEFT_MIN, job.seconds - ran / company[mark.incarnation])

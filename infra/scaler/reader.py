@@ -26,6 +26,8 @@ from streams.kafka.view import Freshness
 
 _LOG = logging.getLogger(__name__)
 _POLL_MS = 200  # how soon a partition that has room again is read on
+_PRICE_MAX = 1e9  # no job is dearer; of sums of such numbers none is too large
+_IMAGES_MAX = 1_000_000
 
 
 class _Said(BaseModel):
@@ -33,9 +35,9 @@ class _Said(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    price_gpu_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    price_gpu_seconds: Annotated[float, Field(ge=0, le=_PRICE_MAX)]
     config_hash: str
-    images: Annotated[int, Field(ge=1)]
+    images: Annotated[int, Field(ge=1, le=_IMAGES_MAX)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +159,6 @@ def deadline_of(record: Record) -> float:
         if name == HEADER_DEADLINE_MS:
             try:
                 return int(value) / 1000
-            except ValueError:
+            except (ValueError, TypeError, OverflowError):  # text, nothing, or more than a number holds
                 break
     return math.inf

@@ -68,6 +68,8 @@ def test_a_hole_of_a_million_offsets_is_one_step() -> None:
         b'{"watermark":-1,"finished":"0","marks":{}}',
         b'{"watermark":1,"finished":"zz","marks":{}}',
         b'{"watermark":1,"finished":"0","marks":{"x":["a",1,2,0,0]}}',
+        b'{"watermark":9223372036854775808,"finished":"0","marks":{}}',  # no log is as long
+        b'{"watermark":1,"finished":"0","marks":{"1":["a",1%s,2,0,0]}}' % (b"0" * 400),
     ],
 )
 def test_garbage_never_starts_from_nothing(data: bytes) -> None:

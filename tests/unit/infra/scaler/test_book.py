@@ -131,6 +131,15 @@ def test_what_nobody_runs_any_more_waits(book: Book, mark: Mark | None) -> None:
     assert (signal(book).running, signal(book).seconds) == (0.0, 100.0)
 
 
+def test_the_clock_of_a_consumer_that_is_ahead_makes_no_job_longer(book: Book) -> None:
+    """What began in the future has all of itself left, and not the difference beside."""
+    book.look({HERE: Partition(0, 0, 2)})
+    fill(book, 10.0, 10.0, deadline=NOW + 100)
+    book.take_ledger(HERE, Ledger(0, 0, {0: running(NOW + 3600, NOW + 7200)}))
+    found = signal(book)
+    assert (found.running, found.waiting["standard"], found.replicas) == (10.0, 10.0, 1)
+
+
 def test_an_expired_job_takes_no_gpu_only_somebody_to_say_so(book: Book) -> None:
     fill(book, 100.0, deadline=NOW + 50)
     assert signal(book).seconds == 100

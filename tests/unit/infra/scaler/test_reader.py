@@ -27,13 +27,19 @@ def test_a_work_item_says_its_price_and_its_deadline() -> None:
     [None, b"", b"{", b"[]", b"{}", *(
         b'{"price_gpu_seconds":%s,"config_hash":"a","images":1}' % price
         for price in (b'"12"', b"-1", b"true", b"NaN", b"1e999", b"null")
-    ), b'{"price_gpu_seconds":1,"config_hash":"a","images":0}'],
+    ), *(
+        b'{"price_gpu_seconds":%s,"config_hash":"a","images":%s}' % (price, images)
+        for price, images in ((b"1", b"0"), (b"1", b"9" * 400), (b"1e308", b"1"))  # of these no sum could be made
+    )],
 )  # fmt: skip
 def test_what_cannot_be_read_has_no_price_and_stops_nobody(value: bytes | None) -> None:
     assert work_of(value) is None
 
 
-@pytest.mark.parametrize("headers", [(), (("kiln-deadline-ms", b"soon"),), (("other", b"5"),)])
+@pytest.mark.parametrize(
+    "headers",
+    [(), *((("kiln-deadline-ms", value),) for value in (b"soon", b"9" * 400, None)), (("other", b"5"),)],
+)
 def test_without_a_deadline_it_is_never_due(headers: Any) -> None:
     record: Any = SimpleNamespace(headers=headers)
     assert deadline_of(record) == math.inf
