@@ -1,13 +1,12 @@
 """What an open transaction looks like from outside, on a real broker."""
 
-import asyncio
-
 from aiokafka import TopicPartition
 
 from schemas.topics import Catalogue
 from streams.cluster import Cluster
 from streams.kafka.clients import transactional_producer
 from streams.kafka.settings import KafkaSettings
+from tests.integration.gpu_pool import eventually
 
 
 async def test_an_open_transaction_is_seen_and_so_is_its_end(kafka: KafkaSettings, catalogue: Catalogue) -> None:
@@ -22,8 +21,10 @@ async def test_an_open_transaction_is_seen_and_so_is_its_end(kafka: KafkaSetting
                 await producer.send_and_wait(at.topic, b"hidden", partition=at.partition)
                 stable, ends = await cluster.stability([at])
                 assert (stable[at], ends[at]) == (0, 1)
-            async with asyncio.timeout(30):
-                while await cluster.stability([at]) != ({at: 2}, {at: 2}):  # the record, and a marker that comes later
-                    pass
+
+            async def decided() -> bool:
+                return await cluster.stability([at]) == ({at: 2}, {at: 2})
+
+            await eventually(decided, "the record and, a moment later, its marker are stable")
     finally:
         await producer.stop()

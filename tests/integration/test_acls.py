@@ -167,7 +167,11 @@ async def test_each_process_has_what_it_needs_and_nobody_more(guarded: Guarded, 
 
             await eventually(idle, what="lag 0 of every group")
             await eventually(lambda: keda.pushed and not keda.pushed[-1], what="KEDA hears that nothing is left")
-        assert await renew(guarded.kafka("admission"), catalogue.gpu_group("a"), [INDEX_PROTOCOL]) == "renewed"
+
+        async def renewed() -> bool:
+            return await renew(guarded.kafka("admission"), catalogue.gpu_group("a"), [INDEX_PROTOCOL]) == "renewed"
+
+        await eventually(renewed, what="the group to be renewed, when its consumer has left it")
         assert await check_topics(guarded.kafka("operator"), catalogue) == []
         assert await offsets_retention_minutes(guarded.kafka("operator")) > 0
         assert guarded.denied() == set()

@@ -51,6 +51,7 @@ async def test_consumers_that_come_while_their_group_is_renewed_do_all_the_work(
         async with pool.consumer() as running:
             await pool.wait_for_results(8 * (life + 1))
             await pool.wait_until_done()
+            await eventually(lambda: "in use" in done or renewing.done(), "it is left alone while it is awake")
             assert [running.engine.runs_of(item.job_id) for item in items] == [1] * 8
         done.discard("renewed")
         await eventually(lambda: "renewed" in done or renewing.done(), "the sleeping group is renewed")

@@ -11,7 +11,9 @@ import grpc
 import pytest
 
 from infra.scaler import externalscaler_pb2 as pb
+from infra.scaler import figures
 from infra.scaler.externalscaler_pb2_grpc import ExternalScalerStub
+from infra.scaler.groups import Groups
 from infra.scaler.service import ScalerService
 from infra.scaler.settings import ScalerSettings
 from schemas.catalogue import ConfigCatalogue
@@ -63,7 +65,9 @@ def _channel(at: str, certificate: Path | None) -> grpc.aio.Channel:
 @asynccontextmanager
 async def scaler(pool: GpuPool, **settings: Any) -> AsyncIterator[tuple[ScalerService, Keda]]:
     """Running, with a client whose push stream is open."""
-    values = {"port": 0, "health_port": 0, "look_seconds": 0.2, "stop_grace_seconds": 1.0} | settings
+    values: dict[str, Any] = {"port": 0, "health_port": 0, "look_seconds": 0.2, "age_seconds_max": 600.0}
+    values["stop_grace_seconds"] = 1.0
+    values |= settings
     service, stop = (
         ScalerService(ScalerSettings(**values), pool.kafka, pool.catalogue, ConfigCatalogue([])),
         asyncio.Event(),
@@ -122,8 +126,16 @@ async def test_the_life_of_a_pool(pool: GpuPool) -> None:
         assert not await keda.active()
 
 
-async def test_the_first_work_is_pushed_when_it_is_read_and_not_at_the_next_look(pool: GpuPool) -> None:
-    async with scaler(pool, look_seconds=60, age_seconds_max=120) as (service, keda):
+async def test_the_first_work_is_pushed_when_it_is_read_and_not_at_the_next_look(
+    pool: GpuPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class OneLook(Groups):
+        def __init__(self, *sources: Any) -> None:
+            super().__init__(*sources)
+            self._look_seconds = 3600.0
+
+    monkeypatch.setattr(figures, "Groups", OneLook)
+    async with scaler(pool, look_seconds=60) as (service, keda):
         await eventually(lambda: keda.pushed == [False], "KEDA is told how it is")
         groups = service.figures._groups
         await eventually(lambda: POOL in groups._looked, "the one look is over")

@@ -23,8 +23,8 @@ class Broker:
 
     def __init__(self, settings: BrokerSettings, bootstrap: str) -> None:
         self._pids = server.status(settings).pids
-        # Impatient, so that an outage is noticed at once.
-        self.kafka = KafkaSettings(bootstrap_servers=bootstrap, request_timeout_ms=1000, stall_timeout_ms=1000)
+        self.kafka = KafkaSettings(bootstrap_servers=bootstrap)
+        self.impatient = self.kafka.model_copy(update={"request_timeout_ms": 3000, "stall_timeout_ms": 3000})
 
     def freeze(self, *, off: bool = False) -> None:
         for pid in self._pids:
@@ -49,6 +49,7 @@ async def test_an_outage_is_never_nothing_to_do(broker: Broker, tmp_path: Path) 
     await create_topics(broker.kafka, catalogue)
     pool = GpuPool(broker.kafka, catalogue, tmp_path / "store")
     await pool.produce([work_item(f"job{n}", price_gpu_seconds=50.0) for n in range(3)], partition=0)
+    pool.kafka = broker.impatient
     heard: list[float | grpc.StatusCode] = []
     async with scaler(pool, age_seconds_max=2.0) as (service, keda):
 
@@ -65,6 +66,7 @@ async def test_an_outage_is_never_nothing_to_do(broker: Broker, tmp_path: Path) 
         await eventually(lambda: hears(none), "there is no value any more")
         assert set(heard) <= {150.0, none}
         assert service.not_ready() == "nothing is known of pool 'a'; look at Kafka"
+        await eventually(lambda: service.figures._groups._trouble is not None, "its clients have given up")
         broker.freeze(off=True)
         heard.clear()
         await eventually(lambda: hears(150.0), "the value is back")
