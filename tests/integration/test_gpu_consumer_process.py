@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
@@ -110,13 +111,14 @@ async def test_it_says_how_it_is_and_leaves_at_a_signal(
     # What it cost is told: each request by its result, and the consumer's time by its last words.
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    await asyncio.to_thread(cost, None, None, as_json=True)
+    yesterday = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(days=1)  # not: this month
+    await asyncio.to_thread(cost, yesterday, None, as_json=True)
     told = json.loads(capsys.readouterr().out)
     found = await pool.results()
     assert {each["tenant"]: each["requests"] for each in told["tenants"]} == Counter(each.tenant for each in found)
     (of_pool,) = told["pools"]
     assert of_pool["usd"] == float(total_usd(each.cost_usd for each in found))
-    assert of_pool["gpu_seconds"] == round(sum(each.gpu_seconds for each in found), 3)
+    assert of_pool["gpu_seconds"] == pytest.approx(sum(each.gpu_seconds for each in found), abs=0.001)
     assert (of_pool["pool"], of_pool["consumers"], of_pool["requests"]) == (POOL, 1, 4)
     price = pool.catalogue.pools[POOL].price_usd_per_hour
     held = of_pool["held_seconds"]
