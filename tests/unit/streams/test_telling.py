@@ -69,5 +69,5 @@ async def test_a_defect_ends_the_telling_and_is_not_silent(monkeypatch: pytest.M
         assert telling.failure is None
         telling.begin(Partition().state)
         assert telling._task is not None
-        await asyncio.wait({telling._task}, timeout=30)
+        await asyncio.wait({telling._task}, timeout=300)
     assert str(telling.failure) == "a defect"

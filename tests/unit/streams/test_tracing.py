@@ -126,6 +126,8 @@ async def test_on_it_sends_by_otlp_to_where_opentelemetry_s_variables_say(monkey
     listening.start()
     try:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "60")  # nothing is sent twice on a busy machine
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
         monkeypatch.setenv("KILN_TRACES", "otlp")
         monkeypatch.setattr("streams.otel._CLOSE_SECONDS", 60.0)
         tracing = open_tracing("promptkiln-test")
