@@ -9,7 +9,12 @@ from infra.observe.settings import AlertSettings
 # Of each service one counter that is there as long as its process.
 _OURS = " or ".join(
     f"count_over_time({name}[1h])"
-    for name in ("kiln_gpu_pictures_total", "kiln_admission_repeats_total", "kiln_gate_retries_total")
+    for name in (
+        "kiln_gpu_pictures_total",
+        "kiln_admission_repeats_total",
+        "kiln_gate_retries_total",
+        "kiln_scaler_answers_total",
+    )
 )
 _RAN = 'sum by (pool) (increase(kiln_gpu_settled_total{status=~"succeeded|failed"}[15m]))'
 _FAILED = 'sum by (pool) (increase(kiln_gpu_settled_total{status="failed"}[15m]))'

@@ -24,7 +24,14 @@ METRICS: tuple[Metric, ...] = (
         "Since a source was last heard of: offsets, records or ledger of a pool.",
         ("pool", "source"),
     ),
-    Metric("kiln_scaler_answers_total", "counter", "calls", "Calls of KEDA, by how they ended.", ("method", "status")),
+    Metric(
+        "kiln_scaler_answers_total",
+        "counter",
+        "calls",
+        "Calls of KEDA, by how they ended.",
+        ("method", "status"),
+        starts=(("GetMetrics", "OK"),),
+    ),
     Metric("kiln_scaler_pushes_total", "counter", "pushes", "Told to KEDA without being asked.", ("pool", "active")),
     Metric("kiln_scaler_streams", "gauge", "streams", "Open push streams.", ("pool",)),
 )

@@ -319,6 +319,17 @@ PROCESSES = (
     ),
     Case(
         "KilnProcessRestarts",
+        "the external scaler is, and says two things of its answers",
+        {
+            'process_start_time_seconds{instance="s:1"}': "1x5 2x5 3x5 4x5 5x20",
+            'kiln_scaler_answers_total{method="GetMetrics",status="OK",instance="s:1"}': "0x40",
+            'kiln_scaler_answers_total{method="GetMetrics",status="UNAVAILABLE",instance="s:1"}': "0x40",
+        },
+        40,
+        [Firing("s:1 was started again 4 times within an hour.", {"instance": "s:1"})],
+    ),
+    Case(
+        "KilnProcessRestarts",
         "a process that is not ours is",
         {'process_start_time_seconds{instance="c:1"}': "1x5 2x5 3x5 4x5 5x5 6x20"},
         40,

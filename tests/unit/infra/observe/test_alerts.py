@@ -5,7 +5,7 @@ import re
 import pytest
 
 from infra.observe.alerts import alerts, rule_groups, rules
-from infra.observe.metrics import labels_of
+from infra.observe.metrics import SERVICES, labels_of
 from infra.observe.rule import Alert, Recording
 from infra.observe.settings import AlertSettings
 from tests.promql import grouped, parse, selectors
@@ -65,6 +65,15 @@ def test_thresholds_are_the_pools_own() -> None:
     assert "kiln.gpu.hopper" in lag.description
     budgets = [alert for alert in ALERTS if alert.name == "KilnSpendAboveBudget"]
     assert len(budgets) == 1, "a pool without a budget has nothing to exceed"
+
+
+def test_restarts_are_told_of_every_service_by_what_it_exposes_from_its_first_moment() -> None:
+    (restarts,) = (alert for alert in ALERTS if alert.name == "KilnProcessRestarts")
+    read = {selector.name for selector in selectors(restarts.expr)}
+    for service in SERVICES:
+        own = [metric for metric in service.metrics if metric.name in read]
+        assert own or service.title == "Card", f"nobody tells that the {service.title} is started again and again"
+        assert all(not metric.labels or metric.starts for metric in own)
 
 
 def test_a_wait_is_judged_by_the_next_bucket_up() -> None:
