@@ -48,6 +48,22 @@ def test_what_could_not_be_written_is_told_again() -> None:
     assert sum(each.loading_seconds for each in told) == 12.0
 
 
+def test_a_clock_that_is_set_back_makes_no_hour_longer_than_an_hour() -> None:
+    meter = Meter(now=0.0)
+    meter.advance(3600.0, 2 * HOUR_MS)
+    meter.advance(7200.0, 2 * HOUR_MS)
+    (record,) = meter.news(PRICE, "me")
+    assert record.loading_seconds == 3600
+
+
+def test_hours_that_are_over_and_told_are_forgotten() -> None:
+    meter = Meter(now=0.0)
+    for hour in range(1, 100):
+        meter.advance(hour * 3600.0, hour * HOUR_MS)
+        assert len(meter.news(PRICE, "me")) == 1
+    assert len(meter._hours) <= 2
+
+
 @given(
     st.lists(st.tuples(st.sampled_from(STATES), st.floats(0, 9000)), max_size=20),
     st.integers(0, 10 * HOUR_MS),

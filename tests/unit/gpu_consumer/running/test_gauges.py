@@ -52,6 +52,7 @@ def test_what_the_engine_does_is_paid_from_the_start_of_the_process() -> None:
         Pulse("step", "red", slots=4, fill=1),
         Pulse("load", "red", slots=4, fill=2),  # kernels are made, for pictures that have slots
         Pulse("load"),
+        Pulse("step", "red", slots=4, fill=4),
         None,  # the engine died, and starts anew
         Pulse("nothing"),
         Pulse("step", "red", slots=4, fill=0),  # slots that nobody has
@@ -64,7 +65,7 @@ def test_what_the_engine_does_is_paid_from_the_start_of_the_process() -> None:
         else:
             gauges.take(pulse, clock.steady())
     by_state = {state: value("kiln_gpu_state_seconds_total", {"state": state}) for state in STATES}
-    assert by_state == {"loading": 1 + 5 + 6, "idle": 2 + 7 + 8, "busy": 3 + 4}
+    assert by_state == {"loading": 1 + 5 + 7, "idle": 2 + 8 + 9, "busy": 3 + 4 + 6}
     usd = {state: value("kiln_gpu_state_cost_usd_total", {"state": state}) for state in STATES}
     assert usd == {state: seconds * 1.0 / 3600 for state, seconds in by_state.items() if seconds is not None}
     assert value("kiln_gpu_price_usd_per_hour") == 1.0

@@ -100,6 +100,7 @@ async def test_what_pictures_cost_is_learned_and_told(bench: Bench) -> None:
     bench.take(work_item("one", tenant="red"), work_item("two"))
     await bench.idle()
     assert bench.backlog.expected.seconds(made) == pytest.approx(0.25)
+    assert len(bench.backlog.expected._runs[made.config_hash]) == 2, "how long each took from its slot on"
     assert bench.value("gpu_seconds_total", tenant="red") == pytest.approx(0.25)
     assert bench.value("gpu_seconds_total", tenant="other") == pytest.approx(0.25)  # of a tenant that is not declared
     assert bench.value("config_gpu_seconds_total", config=made.label) == pytest.approx(0.5)
