@@ -10,7 +10,7 @@ from rich.table import Table
 from schemas.request import LANES
 from schemas.topics import Catalogue
 from streams.commands.common import deployment, run
-from streams.kafka.lag import Offsets, group_offsets
+from streams.kafka.lag import Offsets, group_lag, group_offsets
 from streams.kafka.settings import KafkaSettings
 
 
@@ -34,17 +34,19 @@ async def _read() -> dict[str, dict[str, int]]:
 
 async def all_lags(kafka: KafkaSettings, catalogue: Catalogue) -> dict[str, dict[str, int]]:
     """Group -> topic -> records not committed yet, in flight included."""
-    return {
-        group: {topic: sum(each.lag for each in of) for topic, of in topics.items()}
-        for group, topics in (await all_offsets(kafka, catalogue)).items()
-    }
+    return {group: await group_lag(kafka, group, topics) for group, topics in _groups(catalogue).items()}
 
 
 async def all_offsets(kafka: KafkaSettings, catalogue: Catalogue) -> dict[str, dict[str, list[Offsets]]]:
     """Group -> topic -> the offsets of its partitions."""
+    return {group: await group_offsets(kafka, group, topics) for group, topics in _groups(catalogue).items()}
+
+
+def _groups(catalogue: Catalogue) -> dict[str, list[str]]:
+    """Every group of the deployment, and the topics that it takes from."""
     groups = {catalogue.admission_group: [catalogue.requests]} | {
         catalogue.gpu_group(pool): [catalogue.work(pool, lane) for lane in LANES] for pool in catalogue.pools
     }
     if catalogue.own_topics:
         groups[catalogue.gate_group] = [catalogue.tenant_requests(tenant) for tenant in catalogue.own_topics]
-    return {group: await group_offsets(kafka, group, topics) for group, topics in groups.items()}
+    return groups
