@@ -24,8 +24,20 @@ Labels = dict[
     Annotated[str, Field(pattern=r"^([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$")],
     Annotated[str, Field(pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$")],
 ]
-# YAML reads 2 as a number and true as a truth; a variable has the text of it.
-EnvironmentValue = Annotated[str, BeforeValidator(lambda value: value if isinstance(value, str) else json.dumps(value))]
+
+
+def _text(value: object) -> str:
+    """YAML reads 2 as a number and true as a truth; a variable has the text of it."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool | int | float):
+        return json.dumps(value)
+    raise ValueError(
+        f"YAML reads it as {'nothing' if value is None else type(value).__name__}; write the text of it in quotes"
+    )
+
+
+EnvironmentValue = Annotated[str, BeforeValidator(_text)]
 EnvironmentName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
 
 

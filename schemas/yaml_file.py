@@ -1,7 +1,7 @@
 """Reading a declaration from YAML: one model a file, and one sentence where it is wrong."""
 
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -13,10 +13,24 @@ _FORMS = ("string_pattern_mismatch", "string_type")  # whose sentence tells no p
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that a mapping has twice: YAML's own loader takes the last without a word."""
+
+    def compose_mapping_node(self, anchor: dict[Any, yaml.Node]) -> yaml.MappingNode:
+        node: yaml.MappingNode = super().compose_mapping_node(anchor)
+        seen: set[tuple[str, str]] = set()
+        for key in (each for each, _ in node.value if isinstance(each, yaml.ScalarNode)):
+            if (key.tag, key.value) in seen:
+                line = key.start_mark.line + 1
+                raise yaml.YAMLError(f"line {line}: {key.value!r} stands here a second time; take one out")
+            seen.add((key.tag, key.value))
+        return node
+
+
 def read_yaml(model: type[_Model], path: Path) -> _Model:
     """The file as a `model`. Raises CatalogueError with the file's name and the first thing wrong in it."""
     try:
-        return model.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        return model.model_validate(yaml.load(path.read_text(encoding="utf-8"), _Loader))  # noqa: S506 - a safe one
     except ValidationError as error:
         faults = error.errors(include_url=False)
         # Where a number is refused that might have been a boolean, the number's fault is the one to hear of.
@@ -27,12 +41,14 @@ def read_yaml(model: type[_Model], path: Path) -> _Model:
             said = no_such_field(model, detail["loc"])
         elif detail["type"] in _FORMS and (form := wanted_form(model, detail["loc"])):
             said += f" ({form})"
-        raise CatalogueError(f"{path.name}: {where}: {said}") from error
-    except yaml.YAMLError as error:
-        raise CatalogueError(f"{path.name} is no YAML: {error}") from error
+        raise CatalogueError(": ".join(each for each in (path.name, where, said) if each)) from error
+    except RecursionError as error:
+        raise CatalogueError(f"{path.name} is nested too deeply; no declaration is") from error
     except FileNotFoundError as error:
         raise CatalogueError(
             f"{path} does not exist; create it, or set KILN_CONFIGS, KILN_POOLS and KILN_TENANTS"
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise CatalogueError(f"{path} cannot be read: {error}") from error
+    except (yaml.YAMLError, ValueError) as error:  # the second for a date that is none, or a number without end
+        raise CatalogueError(f"{path.name} is no YAML: {error}") from error
