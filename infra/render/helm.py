@@ -135,11 +135,12 @@ def _open_scaled(made: Manifest, namespace: str, holes: _Holes) -> None:
 
 
 def _schema(declared: Declared) -> dict[str, Any]:
-    """What a value may be, so that what was rendered around it stays true: ports of policies, caps of KEDA."""
+    """What a value may be, so that what was rendered around it stays true: ports of policies, mounts, caps of KEDA."""
     image = {"type": "string", "pattern": "(:[A-Za-z0-9_][A-Za-z0-9._-]*|@sha256:[0-9a-f]{64})$"}
     ports = sorted({each.rpartition(":")[2] for each in declared.cluster.kafka.bootstrap_servers.split(",")})
     address = rf"[^\s,]+:({'|'.join(ports)})"
-    scheme = declared.cluster.store.url.partition(":")[0]
+    url = declared.cluster.store.url
+    store = {"const": url} if declared.cluster.store.claim else {"type": "string", "pattern": "^s3://"}
     home = declared.catalogue.requests_partitions
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -147,7 +148,7 @@ def _schema(declared: Declared) -> dict[str, Any]:
             cluster=_closed(
                 images=_closed(services=image, gpu_consumer=image),
                 kafka=_closed(bootstrap_servers={"type": "string", "pattern": f"^{address}(,{address})*$"}),
-                store=_closed(url={"type": "string", "pattern": f"^{scheme}://"}),
+                store=_closed(url=store),
                 admission=_closed(replicas=_count(1, home)),
                 gate=_closed(replicas=_count(1, 2048)),
             ),

@@ -96,3 +96,17 @@ def test_a_value_that_would_be_passed_over_or_break_the_rest_is_refused(
     node[path[-1]] = value
     with pytest.raises(ValidationError):
         schema.validate(given)
+
+
+@pytest.mark.parametrize("url", ["file:///elsewhere", "s3://elsewhere"])
+def test_a_store_in_a_folder_stays_where_its_volume_is_mounted(declare: Declare, url: str) -> None:
+    def change(body: dict[str, Any]) -> None:
+        body["cluster"]["store"] = {"url": "file:///store/pictures", "claim": "pictures"}
+
+    declared = declare(change)
+    schema = Draft7Validator(json.loads(helm(declared, documents(declared), "0")["values.schema.json"]))
+    given: dict[str, Any] = values(declared)
+    schema.validate(given)
+    given["cluster"]["store"]["url"] = url
+    with pytest.raises(ValidationError):
+        schema.validate(given)
