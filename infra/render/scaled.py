@@ -167,5 +167,3 @@ def _check(name: str, pool: Pool) -> None:
             f"{where}.in_window_seconds is {scaling.in_window_seconds}, below load_seconds {pool.load_seconds:g}: "
             "replicas would go before they have paid for their start; raise it"
         )
-    if pool.replicas_max * 2 > pool.partitions:
-        raise CatalogueError(f"pools.{name}: KEDA caps replicas at partitions; raise partitions or lower replicas_max")
