@@ -1,5 +1,6 @@
 """What is composed is what the event would be: each text is read as the equal event, and has no field too few."""
 
+import json
 from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any, get_args
@@ -98,6 +99,16 @@ def test_a_decision_is_read_as_it_was_and_its_work_to_the_last_byte(decision: De
     assert decode_decision(data) == decision
     body = decode_object(data)
     assert body.get("work") == (None if decision.work is None else decode_object(decision.work.encode()))
+
+
+@pytest.mark.parametrize("ascii_only", [True, False])
+def test_the_work_of_an_earlier_release_is_produced_as_it_stood(ascii_only: bool) -> None:
+    work = '{"prompt":"\u2028 é \\"\\u00e9\\" ,\\"work\\":{ }","config":{"scale":1e3, "bucket":4},"schema_version":1}'
+    decode_object(work.encode())
+    decided = {name: value for name, value in FULL.items() if name not in ("route", "traceparent")} | {"work": work}
+    former = decode_decision(json.dumps(decided, ensure_ascii=ascii_only, separators=(",", ":")).encode())
+    assert former.work == work
+    assert decode_decision(decision_record(former)).work == work
 
 
 @given(
