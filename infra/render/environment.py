@@ -81,7 +81,7 @@ OWNED = frozenset(
 )
 TRACES_TO = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _OTHERS = re.compile(r"^(AWS|OTEL|PYTORCH|CUDA|NVIDIA)_")
-_SECRET = re.compile(r"PASSWORD|SECRET|TOKEN$|CREDENTIAL|ACCESS_KEY")
+_SECRET = re.compile(r"PASSWORD|SECRET|TOKEN$|CREDENTIAL|ACCESS_KEY|OTLP_(TRACES_)?HEADERS$")  # a collector's key
 
 
 def shared(declared: Declared) -> dict[str, str]:
@@ -140,7 +140,10 @@ def _more(cluster: Cluster, made: dict[str, str]) -> dict[str, str]:
     for name in cluster.environment:
         where = f"cluster.environment.{name}"
         if _SECRET.search(name):
-            raise CatalogueError(f"{where}: a secret is not written here; name its Secret in cluster.kafka or .store")
+            raise CatalogueError(
+                f"{where}: a secret is not written here; name its Secret in cluster.kafka or .store, or in an overlay "
+                "of yours"
+            )
         if name in made or name in OWNED or name.startswith("KILN_TOPICS_"):
             raise CatalogueError(f"{where}: it follows from the rest of pools.yaml or from KILN_TOPICS_; take it out")
         if name not in known and not _OTHERS.match(name):

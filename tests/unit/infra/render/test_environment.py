@@ -32,6 +32,8 @@ def test_every_process_has_the_topics_that_were_rendered(example: Declared, monk
         ("KAFKA_BOOTSTRAP_SERVERS", "it follows from the rest of pools.yaml"),
         ("KAFKA_SASL_PLAIN_PASSWORD", "a secret is not written here"),
         ("AWS_SECRET_ACCESS_KEY", "a secret is not written here"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "a secret is not written here; .* or in an overlay of yours"),
+        ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "a secret is not written here"),
     ],
 )
 def test_a_setting_that_would_be_passed_over_is_refused(declare: Declare, name: str, sentence: str) -> None:
