@@ -93,7 +93,7 @@ METRICS: tuple[Metric, ...] = (
         ("lane", "state"),
     ),
     Metric("kiln_gpu_held_jobs", "gauge", "jobs", "Taken and held: a version or a model that is unknown here."),
-    Metric("kiln_gpu_paused", "gauge", "pools", "1 while the pool is paused: nothing more is taken or begun."),
+    Metric("kiln_gpu_paused", "gauge", "boolean", "1 while the pool is paused: nothing more is taken or begun."),
     Metric("kiln_gpu_in_flight_jobs", "gauge", "jobs", "With a picture that is claimed, or in the engine."),
     Metric("kiln_gpu_settling_jobs", "gauge", "jobs", "Ran, and not published yet."),
     Metric(
