@@ -30,14 +30,18 @@ class AlertSettings(BaseSettings):
         default=20, description="Fewer rejections in ten minutes are one client's typing errors."
     )
     failed_ratio_max: Ratio = Field(default=0.05, description="Of the jobs that ran in fifteen minutes.")
-    failed_min: Annotated[int, Field(ge=1)] = 3
+    failed_min: Annotated[int, Field(ge=1)] = Field(
+        default=3, description="Fewer failures in fifteen minutes are one bad request, sent again."
+    )
     swaps_per_hour_max: Annotated[float, Field(gt=0)] = Field(
         default=20.0, description="Models loaded by one consumer: each costs seconds in which it draws nothing."
     )
     engine_restarts_per_hour_max: Annotated[float, Field(ge=0)] = Field(
         default=3.0, description="Below KILN_GPU_RESTARTS_PER_HOUR_MAX, at which the consumer gives up."
     )
-    process_restarts_per_hour_max: Annotated[float, Field(ge=0)] = 3.0
+    process_restarts_per_hour_max: Annotated[float, Field(ge=0)] = Field(
+        default=3.0, description="Under one address: a rollout has a new one for each pod."
+    )
     dead_letters_max: Annotated[int, Field(ge=0)] = Field(default=0, description="In fifteen minutes.")
     view_age_seconds_max: Annotated[float, Field(gt=0)] = Field(
         default=60.0, description="What is followed was not heard of for so long."
