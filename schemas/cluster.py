@@ -10,20 +10,23 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 _NAME = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 Name = Annotated[str, Field(pattern=rf"^{_NAME}$", description="a name in small letters, digits and -")]
+_PART = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_PART}(\.{_PART})*"  # RFC 1123
 Named = Annotated[
-    str,
-    Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$", description="a name in small letters, digits, . and -"),
+    str, Field(pattern=rf"^{_SUBDOMAIN}$", max_length=253, description="a name in small letters, digits, . and -")
 ]
+_KEY = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
+Key = Annotated[
+    str, Field(pattern=rf"^({_SUBDOMAIN}/)?{_KEY}$", description="a key of labels, as `example.com/name` or `name`")
+]
+_PORT = r"([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
 # A tag or a digest must be there: without one it is `latest`, and two pods of one pool may differ.
 Image = Annotated[str, Field(pattern=r"^[a-z0-9][A-Za-z0-9._/:-]*(:[A-Za-z0-9_][A-Za-z0-9._-]*|@sha256:[0-9a-f]{64})$")]
-Address = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?:[0-9]{1,5}$")]
+Address = Annotated[str, Field(pattern=rf"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?:{_PORT}$")]
 Quantity = Annotated[
     str, Field(pattern=r"^[0-9]+(\.[0-9]+)?(m|Ki|Mi|Gi|Ti)?$", description="a quantity in quotes, as '500m' or '16Gi'")
 ]
-Labels = dict[
-    Annotated[str, Field(pattern=r"^([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$")],
-    Annotated[str, Field(pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$")],
-]
+Labels = dict[Key, Annotated[str, Field(pattern=rf"^({_KEY})?$")]]
 
 
 def _text(value: object) -> str:
@@ -55,7 +58,7 @@ class Images(_Block):
 
 class KafkaCluster(_Block):
     bootstrap_servers: Annotated[
-        str, Field(pattern=r"^[^\s,]+:\d{1,5}(,[^\s,]+:\d{1,5})*$", description="host:port, by commas")
+        str, Field(pattern=rf"^[^\s,]+:{_PORT}(,[^\s,]+:{_PORT})*$", description="host:port, by commas")
     ] = "kiln-kafka-bootstrap:9093"
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
         default="SASL_SSL", description="SASL proves a password by SCRAM-SHA-512, SSL alone a certificate."
@@ -94,7 +97,7 @@ class KafkaCluster(_Block):
 
 
 class StorePlace(_Block):
-    url: Annotated[str, Field(pattern=r"^(s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/\S*)?|file:///\S+)$")] = Field(
+    url: Annotated[str, Field(pattern=r"^(s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/\S*)?|file:///[^\s:]+)$")] = Field(
         default="s3://promptkiln/artifacts", description="s3://BUCKET/PREFIX, or file:///FOLDER of a claim."
     )
     endpoint_url: Annotated[str, Field(pattern=r"^https?://\S+$")] | None = None
@@ -170,7 +173,7 @@ class Spot(_Block):
     node_selector: Labels = Field(
         default={"karpenter.sh/capacity-type": "spot"}, description="How such nodes are labelled here."
     )
-    taint: str | None = Field(default=None, description="The key of their taint, where they have one.")
+    taint: Key | None = Field(default=None, description="The key of their taint, where they have one.")
     notice_seconds: Annotated[int, Field(ge=20, le=3600)] = Field(
         default=30, description="From the notice until the node is gone: the whole grace of a pod."
     )
@@ -206,7 +209,7 @@ class Cluster(_Block):
     gpu_consumer: GpuHost = GpuHost()
     spot: Spot = Spot()
     monitoring: Monitoring = Monitoring()
-    service_account_annotations: dict[str, str] = Field(
+    service_account_annotations: dict[Key, str] = Field(
         default={}, description="Of every service account: how a cloud gives its pods an identity."
     )
     environment: dict[EnvironmentName, EnvironmentValue] = Field(

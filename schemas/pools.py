@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from schemas.cluster import Cluster
+from schemas.cluster import Cluster, Named
 from schemas.yaml_file import read_yaml
 
 _VOID = frozenset({"nvidia", "shared"})
@@ -36,12 +36,12 @@ class Scaling(BaseModel):
         default=300, description="From the last activity until the last replica goes."
     )
     out_window_seconds: Annotated[int, Field(ge=0, le=3600)] = 0
-    out_replicas_per_minute: Annotated[int, Field(ge=1)] = 16
+    out_replicas_per_minute: Annotated[int, Field(ge=1, le=2048)] = 16
     in_window_seconds: Annotated[int, Field(ge=0, le=3600)] = Field(
         default=300,
         description="The highest wish of so many seconds stands: above load_seconds and the longest usual job.",
     )
-    in_replicas_per_minute: Annotated[int, Field(ge=1)] = 1
+    in_replicas_per_minute: Annotated[int, Field(ge=1, le=2048)] = 1
     fallback_replicas: Annotated[int, Field(ge=0)] | None = Field(
         default=None, description="While the signal cannot be had. Absent: as many as there are."
     )
@@ -72,7 +72,7 @@ class Pool(BaseModel):
     mig_profile: Annotated[str, Field(pattern=r"^[1-9]g\.[0-9]+gb(\.[a-z]+)?$")] | None = Field(
         default=None, description="A slice instead of a card, as `1g.18gb`."
     )
-    resource_claim_template: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")] | None = Field(
+    resource_claim_template: Named | None = Field(
         default=None, description="Dynamic resource allocation instead of the device plugin's resource."
     )
     spot: bool = Field(default=False, description="Runs on nodes that may be taken away; drains within their notice.")

@@ -1,13 +1,16 @@
 """What the containers of all services have alike: no root, no writable root file system, probes of the health page."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
+from posixpath import normpath
 from typing import Any
 
 from infra.render.declared import Declared
 from infra.render.environment import AUTHORITY_AT, CERTIFICATE_AT, CONFIGS_AT, DECLARED_AT, user_of
 from infra.render.manifest import Manifest, digest, labels_of, manifest, selector
 from schemas.cluster import Resources
+from schemas.errors import CatalogueError
 
 SETTINGS, DECLARED, CONFIGS = "kiln-settings", "kiln-declared", "kiln-configs"
 HEALTH = "health"
@@ -33,6 +36,12 @@ def container(
     The startup probe asks /livez: /readyz also waits for Kafka, the store and the card, and a restart while one of
     those is away would only load the models again.
     """
+    places = Counter(normpath(each["mountPath"]) for each in mounts)
+    for place, count in places.items():
+        if count > 1:
+            raise CatalogueError(
+                f"two things would be mounted at {place}; change cluster.models.path or the folder of cluster.store.url"
+            )
     return {
         "name": name,
         "image": image,

@@ -1,6 +1,7 @@
 """A pool of GPU consumers as a Deployment: one card, time to load, and time to finish."""
 
 import math
+import re
 from typing import Any
 
 from infra.render.container import container, deployment, pod, requested, volumes
@@ -154,8 +155,8 @@ def _placed(declared: Declared, name: str, pool: Pool) -> dict[str, Any]:
 
 def _label_value(name: str, product: str) -> str:
     """As GPU feature discovery labels nodes; another spelling would leave every pod without a node, and silently."""
-    spelt = "-".join(product.split())
-    if spelt != product or len(product) > _LABEL_VALUE_MAX:
+    spelt = re.sub(r"[^A-Za-z0-9._-]+", "-", product)[:_LABEL_VALUE_MAX].strip("._-")
+    if spelt != product:
         raise CatalogueError(
             f"pools.{name}.gpu_product is {product!r}, which no node is labelled; write the value of {_PRODUCT} as "
             f"`kubectl get nodes -L {_PRODUCT}` shows it, such as {spelt}"

@@ -90,8 +90,8 @@ def _kafka_ports(kafka: KafkaCluster) -> tuple[int, ...]:
 
 
 def _port(url: str) -> int:
-    parts = urlsplit(url)
     try:
+        parts = urlsplit(url)
         return parts.port or {"http": 80, "https": 443}[parts.scheme]
     except (ValueError, KeyError) as error:
         raise CatalogueError(

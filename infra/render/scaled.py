@@ -9,6 +9,7 @@ from infra.render.gpu import COMPONENT
 from infra.render.keda import check_scaled
 from infra.render.manifest import Manifest, gpu_name, labels_of, manifest
 from infra.render.names import AUTHENTICATION, KEDA_ROLE, SCALER, SCALER_PORT
+from infra.scaler.wish import TARGET_MIN
 from infra.scaling.threshold import item_seconds_of, lag_threshold
 from schemas.errors import CatalogueError
 from schemas.pools import Pool
@@ -17,6 +18,7 @@ from schemas.request import LANES
 _API = "keda.sh/v1alpha1"
 _FAILURES = 3  # polls without an answer before the fallback
 _PERIOD_SECONDS = 60
+_THRESHOLD_MAX = 1_000_000_000  # far beyond it a value, which travels in thousandths, is no int64 any more
 
 
 def scaled_object(declared: Declared, name: str, pool: Pool) -> Manifest:
@@ -73,7 +75,12 @@ def authentication(declared: Declared) -> Manifest | None:
 
 
 def _threshold(declared: Declared, name: str, pool: Pool) -> int:
-    return lag_threshold(pool.scaling.wait_seconds, item_seconds_of(pool, name, declared.configs))
+    threshold = lag_threshold(pool.scaling.wait_seconds, item_seconds_of(pool, name, declared.configs))
+    if threshold > _THRESHOLD_MAX:
+        raise CatalogueError(
+            f"pools.{name}.scaling asks for a lagThreshold of {threshold}; lower wait_seconds or raise item_seconds"
+        )
+    return threshold
 
 
 def _summed(threshold: int) -> dict[str, str]:
@@ -161,6 +168,10 @@ def _check(name: str, pool: Pool) -> None:
         raise CatalogueError(
             f"{where}.fallback_replicas is {scaling.fallback_replicas}, above replicas_max {pool.replicas_max}; "
             "lower it"
+        )
+    if scaling.signal == "gpu_seconds" and scaling.wait_seconds < TARGET_MIN:
+        raise CatalogueError(
+            f"{where}.wait_seconds is {scaling.wait_seconds:g}; the scaler takes {TARGET_MIN:g} s or more, raise it"
         )
     if scaling.in_window_seconds < pool.load_seconds:
         raise CatalogueError(

@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from infra.render.declared import Declared
 from infra.render.environment import user_of
 from infra.render.manifest import Manifest, manifest, object_name
+from schemas.errors import CatalogueError
 from schemas.request import LANES
 from streams.acls import Acl, Operation, roles
 from streams.kafka.drift import min_in_sync
 
 _API = "kafka.strimzi.io/v1"
+_CERTIFICATE_NAME_MAX = 64  # of X.509, and so of Strimzi where users prove themselves by one
 _OPERATIONS: dict[Operation, str] = {
     "read": "Read",
     "write": "Write",
@@ -55,10 +57,16 @@ def users(declared: Declared) -> Iterator[Manifest]:
     if kafka.strimzi_cluster is None or kafka.security_protocol == "PLAINTEXT":
         return
     for role, acls in sorted(roles(declared.catalogue).items()):
+        user = user_of(declared, role)
+        if not kafka.by_password and len(user) > _CERTIFICATE_NAME_MAX:
+            raise CatalogueError(
+                f"the Kafka user {user} has a name of {len(user)} characters; a certificate holds "
+                f"{_CERTIFICATE_NAME_MAX}: shorten KILN_TOPICS_PREFIX or the name of the pool or tenant"
+            )
         yield _object(
             declared,
             "KafkaUser",
-            user_of(declared, role),
+            user,
             {
                 "authentication": {"type": "scram-sha-512" if kafka.by_password else "tls"},
                 "authorization": {"type": "simple", "acls": [_rule(acl) for acl in acls]},

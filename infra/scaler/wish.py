@@ -9,6 +9,7 @@ from schemas.pools import Pool
 # Of KEDA's own: it hands the whole metadata on.
 _KEDAS = frozenset({"scalerAddress", "enableTLS", "unsafeSsl", "caCert", "tlsClientCert", "tlsClientKey"})
 _OURS = ("pool", "targetGpuSeconds", "activationGpuSeconds")
+TARGET_MIN = 0.001
 _MOST = 1e9
 
 
@@ -39,7 +40,7 @@ def wish_of(metadata: Mapping[str, str], pools: Mapping[str, Pool]) -> Wish:
         known = ", ".join(sorted(pools))
         said = f"names the pool {name!r}, which is not declared" if name else "has no pool"
         raise WishRefused(f"the trigger's metadata {said}; set pool to one of: {known}")
-    target = _seconds(metadata, "targetGpuSeconds", pool.scaling.wait_seconds, least=0.001)
+    target = _seconds(metadata, "targetGpuSeconds", pool.scaling.wait_seconds, least=TARGET_MIN)
     return Wish(name, target, _seconds(metadata, "activationGpuSeconds", 0.0, least=0.0))
 
 

@@ -144,6 +144,8 @@ def test_what_a_consumer_does_not_read_starts_none_anew(declare: Declare) -> Non
     ("changes", "sentence"),
     [
         ({"gpu_product": "NVIDIA H200"}, "write the value of nvidia.com/gpu.product .* such as NVIDIA-H200"),
+        ({"gpu_product": "NVIDIA/H200@x"}, "write the value of nvidia.com/gpu.product .* such as NVIDIA-H200-x"),
+        ({"gpu_product": "_H200"}, "such as H200"),
         ({"job_seconds_max": 1e6}, "pools.default.job_seconds_max is 1e\\+06; .* lower it"),
         ({"gpu_product": "cpu", "mig_profile": "1g.10gb"}, "a pool on 'cpu' has no card to take"),
     ],
@@ -153,3 +155,16 @@ def test_what_kubernetes_would_leave_without_a_node_is_refused(
 ) -> None:
     with pytest.raises(CatalogueError, match=sentence):
         _pod(_changed(declare, **changes))
+
+
+@pytest.mark.parametrize("path", ["/tmp", "/tmp/", "/etc/kiln/configs"])
+def test_two_things_at_one_place_of_a_pod_are_refused(declare: Declare, path: str) -> None:
+    def models(body: dict[str, Any]) -> None:
+        body["cluster"]["models"]["path"] = path
+
+    def store(body: dict[str, Any]) -> None:
+        body["cluster"]["store"] = {"url": f"file://{path}", "claim": "pictures"}
+
+    for change in (models, store):
+        with pytest.raises(CatalogueError, match=r"two things would be mounted at .*; change cluster\.models\.path or"):
+            _pod(declare(change))

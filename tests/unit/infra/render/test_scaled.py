@@ -118,6 +118,11 @@ def test_where_kafka_asks_nobody_keda_proves_nothing(declare: Declare) -> None:
     ("changes", "sentence"),
     [
         ({"in_window_seconds": 30}, "pools.default.scaling.in_window_seconds is 30, below load_seconds 90"),
+        (
+            {"wait_seconds": 1e9, "item_seconds": 1e-6},
+            "asks for a lagThreshold of 1000000000000000; lower wait_seconds",
+        ),
+        ({"signal": "gpu_seconds", "wait_seconds": 0.0005}, "scaling.wait_seconds is 0.0005; .* 0.001 s or more"),
         ({"fallback_replicas": 9}, "fallback_replicas is 9, above replicas_max 8; lower it"),
     ],
 )

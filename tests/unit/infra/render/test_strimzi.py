@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -5,6 +6,8 @@ import pytest
 from infra.render.declared import Declared
 from infra.render.documents import documents
 from infra.render.strimzi import topics, users
+from schemas.errors import CatalogueError
+from schemas.topics import Catalogue
 from tests.unit.infra.render.conftest import Declare
 from tests.unit.infra.render.test_services import OWN_TOPIC
 
@@ -91,3 +94,16 @@ def _secrets(node: Any) -> set[str]:
     if {"name", "key"} <= node.keys() and node.get("parameter") != "username":
         named.add(node["name"])
     return named.union(*map(_secrets, node.values()))
+
+
+def test_a_user_of_a_certificate_whose_name_it_could_not_hold_is_refused(declare: Declare) -> None:
+    def change(body: dict[str, Any]) -> None:
+        body["cluster"]["kafka"]["security_protocol"] = "SSL"
+        body["pools"]["a" * 40] = body["pools"]["slices"]
+
+    named = declare(change)
+    assert max(len(each["metadata"]["name"]) for each in users(named)) == 58
+    settings = named.catalogue.settings.model_copy(update={"prefix": "kiln-of-ours"})
+    long = replace(named, catalogue=Catalogue(settings, named.pools))
+    with pytest.raises(CatalogueError, match=r"kiln-of-ours-gpu-consumer-a.* of 66 characters; a certificate holds 64"):
+        list(users(long))
