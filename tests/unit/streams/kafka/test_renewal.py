@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from streams.kafka import renewal
 from streams.kafka.groups import Member
 from streams.kafka.renewal import Renewals, is_consumer
 from streams.kafka.settings import KafkaSettings
@@ -63,6 +64,19 @@ async def test_what_is_another_process_s_is_left_to_it_until_it_is_ours(waits: l
     async with renewals.running(mine):
         await renewals.wait_for(1)
     assert waits[:4] == [10.0, 100.0, 100.0, 100.0]
+
+
+async def test_it_joins_under_a_name_that_no_consumer_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    came: list[str] = []
+
+    async def renew(kafka: KafkaSettings, *_: object) -> str:
+        came.append(kafka.client_id)
+        return "renewed"
+
+    monkeypatch.setattr(renewal, "renew", renew)
+    await Renewals(KafkaSettings(bootstrap_servers="127.0.0.1:1"), ["g"], ["roundrobin"], seconds=60).once()
+    (client,) = came
+    assert not is_consumer(Member(f"{client}-5f0c", "127.0.0.1", b""))
 
 
 @pytest.mark.parametrize(("client", "works"), [("promptkiln", True), ("promptkiln-renewal", False)])
