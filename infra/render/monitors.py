@@ -14,7 +14,7 @@ _API = "monitoring.coreos.com/v1"
 def pod_monitor(declared: Declared, name: str, component: str, pool: str | None) -> Manifest:
     """Scraped by pod, not by Service: a GPU consumer has none, and each tells of its own card.
 
-    What a GPU consumer tells gets the label `pool` here, by which rules and dashboards ask.
+    What a GPU consumer tells has its `pool`; here what Prometheus itself says of the scrape gets it, as `up`.
     """
     monitoring = declared.cluster.monitoring
     endpoint: dict[str, Any] = {

@@ -82,7 +82,7 @@ def test_the_pods_read_what_was_declared(example: Declared, found: Found) -> Non
     assert set(maps["kiln-configs"]) >= {"shapes.yaml", "configs.lock"}
 
 
-def test_what_a_gpu_consumer_tells_has_the_name_of_its_pool(found: Found) -> None:
+def test_what_prometheus_says_of_a_consumers_pod_has_the_name_of_its_pool(found: Found) -> None:
     (monitor,) = (each for each in found["pool-slices.yaml"] if each["kind"] == "PodMonitor")
     (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
     assert endpoint["honorLabels"] is True  # admission's own `pool` is the one that it speaks of
