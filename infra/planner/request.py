@@ -1,7 +1,7 @@
 """What is asked of a virtual pool."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from schemas.config import GenerationConfig
 from schemas.request import Lane
@@ -9,7 +9,7 @@ from schemas.request import Lane
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
-    """Asked for at `arrival` seconds, to be done by `deadline`, of the same clock. `seconds`: of a GPU by itself."""
+    """Asked for at `arrival` seconds, to be done by `deadline`, of the same clock. `seconds`: of the GPU."""
 
     number: int
     arrival: float
@@ -18,7 +18,7 @@ class Request:
     lane: Lane = "standard"
     deadline: float = math.inf
     images: int = 1
+    seconds: float = field(init=False)  # made once, for it is asked for at each look
 
-    @property
-    def seconds(self) -> float:
-        return self.config.price.gpu_seconds * self.images
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "seconds", self.config.price.gpu_seconds * self.images)

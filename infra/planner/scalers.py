@@ -68,7 +68,8 @@ class Utilisation:
 
 
 class Keda:
-    """A poll wakes and lays to sleep; in between the HPA looks. `value` is asked at both, with the target of each."""
+    """A poll wakes and lays to sleep; in between the HPA looks. `value` is 0 where nothing is to be done, and nowhere
+    else."""
 
     def __init__(self, rules: Rules, value: Callable[[float, Pool], float], target: float, activation: float) -> None:
         self._rules = rules
@@ -82,16 +83,22 @@ class Keda:
     def look(self, now: float, pool: Pool) -> float:
         pool.expire(now)
         have = size = pool.size
-        value = self._value(now, pool)
+        syncs = now >= self._sync_at
+        # A poll asks whether it is above 0: that is known without summing up.
+        value = self._value(now, pool) if syncs or self._above else float(_busy(pool))
         if now >= self._poll_at:
             self._poll_at = now + self._rules.polling_seconds
             size = self._activation.wish(now, active(value, self._above), size)
-        if now >= self._sync_at:
+        if syncs:
             self._sync_at = now + SYNC_SECONDS
             size = self._hpa.wish(now, value, self._target, size)
         if size != have:
             pool.scale(size, now)
         return min(self._poll_at, self._sync_at)
+
+
+def _busy(pool: Pool) -> bool:
+    return bool(pool.waiting) or any(each.batch for each in pool.consumers.values())
 
 
 def lag(threshold: int) -> Callable[[float, Pool], float]:
