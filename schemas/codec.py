@@ -13,7 +13,7 @@ from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-
 from typing import Any, NoReturn
 
 from pydantic import BaseModel
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from schemas.errors import Undecodable
 
@@ -23,6 +23,8 @@ NESTED_MAX = 64
 
 # The lowest limit that an interpreter may be given, so that ours always comes first: reading is quadratic without one.
 _INTEGER_DIGITS_MAX = sys.int_info.str_digits_check_threshold
+
+_PLAIN_INTEGER_MAX = 2**63 - 1
 
 _TYPE_NAMES = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
 
@@ -72,6 +74,10 @@ def decode_object(data: bytes) -> dict[str, Any]:
     Raises Undecodable, with a sentence for the sender, on anything else: bad UTF-8, lone surrogates, duplicate keys,
     numbers that are not finite, integers of hundreds of digits, more than NESTED_MAX levels.
     """
+    return _plain_object(data) or _strict_object(data)
+
+
+def _strict_object(data: bytes) -> dict[str, Any]:
     try:
         text = data.decode("utf-8")
         # A body of a producer's has no white space around it, and then nothing is to be looked for there.
@@ -90,6 +96,34 @@ def decode_object(data: bytes) -> dict[str, Any]:
     if data.count(b"[") + data.count(b"{") > NESTED_MAX and too_deep(value):  # counting is what most bodies pay
         raise Undecodable(_TOO_DEEP)
     return value
+
+
+def _plain_object(data: bytes) -> dict[str, Any] | None:
+    """An object that leaves no doubt, as most requests are, by pydantic's reader: 1.2 µs, not 2.0. None: the strict one
+    is to look at it, and to say what is wrong.
+
+    That reader keeps the last of two equal keys, but each key has a colon: as many keys as colons, and none came twice.
+    """
+    try:
+        value = from_json(data, allow_inf_nan=False)
+    except ValueError:
+        return None
+    keys, inside = 0, [value]
+    for each in inside:  # it grows
+        kind = type(each)
+        if kind is str:
+            continue
+        if kind is dict:
+            keys += len(each)
+            inside += each.values()
+        elif kind is int:
+            if each > _PLAIN_INTEGER_MAX or each < -_PLAIN_INTEGER_MAX:
+                return None
+        elif kind is float or kind is list:
+            return None
+    # No more values than levels that there may be, so no more levels either.
+    plain = type(value) is dict and len(inside) <= NESTED_MAX and keys == data.count(b":")
+    return value if plain else None
 
 
 def _inside(container: Any) -> Iterable[Any]:

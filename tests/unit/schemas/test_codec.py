@@ -2,8 +2,11 @@ import json
 import time
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from schemas import codec
 from schemas.codec import canonical, decode_object, encode, sha256_hex, write
 from schemas.errors import Undecodable
 
@@ -124,3 +127,62 @@ def test_an_event_never_says_nan(number: float) -> None:
 
 def test_sha256_is_lower_case_hex() -> None:
     assert sha256_hex(b"abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+_NAMES = st.sampled_from(["a", "b", "request_id", "prompt", "é", ":", ""])
+_SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(max_size=8)
+    | st.sampled_from(["a: b", '"a":1', "[", "{", "\ud83d\ude00", "\\u00e9", "\x7f"])
+)
+_VALUES = st.recursive(
+    _SCALARS, lambda inner: st.dictionaries(_NAMES, inner, max_size=4) | st.lists(inner, max_size=2), max_leaves=8
+)
+_FLAWS = st.sampled_from(
+    [
+        b'"a":1,', b'"\\u0061":1,', b'"a" :', b":", b'"', b"{", b"}", b"[", b"-0", b"01", b"1e999", b"NaN", b"\xff",
+        b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\\ud800", b"\\u0000", b"\x00", b"\x1f", b" ", b"\n", b"9" * 700, b"1.0",
+        b"9223372036854775808", b'{"a":' * 70,
+    ]
+)  # fmt: skip
+
+
+@settings(max_examples=300)
+@given(st.dictionaries(_NAMES, _VALUES, max_size=6), st.booleans(), _FLAWS, st.floats(0, 1), st.integers(0, 3))
+def test_the_quick_reader_reads_what_the_strict_one_reads_or_nothing(
+    body: dict[str, object], ascii_only: bool, flaw: bytes, where: float, flaws: int
+) -> None:
+    data = json.dumps(body, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
+    for _ in range(flaws):
+        at = int(where * len(data))
+        data = data[:at] + flaw + data[at:]
+    quick = codec._plain_object(data)
+    if quick is not None:
+        strict = codec._strict_object(data)
+        assert quick == strict
+        assert repr(quick) == repr(strict)  # True is no 1
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"a":1,"a":1}',
+        b'{"a":1,"\\u0061":1}',
+        b'{"a":{"b":1,"b":1}}',
+        b'{"a":"\\ud800"}',
+        b'{"a":1e999}',
+        b'{"a":' + b"9" * 700 + b"}",
+        b'{"a":' * 65 + b"1" + b"}" * 65,
+        b'{"a":{' * 40 + b'"b":1' + b"}" * 80,
+    ],
+)
+def test_the_quick_reader_leaves_the_doubtful_to_the_strict_one(data: bytes) -> None:
+    assert codec._plain_object(data) is None
+
+
+def test_the_quick_reader_reads_a_usual_request() -> None:
+    body = {"request_id": "a", "tenant": "b", "prompt": "é", "config": {"name": "c", "version": 1}, "seed": 2**53 - 1}
+    assert codec._plain_object(json.dumps(body).encode()) == body
