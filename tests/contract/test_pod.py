@@ -76,6 +76,12 @@ async def serving(account: Path) -> AsyncIterator[ApiServer]:
         await runner.cleanup()
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is said twice because the machine is busy."""
+    monkeypatch.setattr(pods, "_CALL_SECONDS", 60.0)
+
+
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pods, "_BACKOFF_SECONDS", (0.01, 0.02))
