@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from contextlib import AsyncExitStack
+from itertools import product
 from typing import Any
 
 from aiokafka import TopicPartition
@@ -23,7 +24,7 @@ from streams.health import HealthServer
 from streams.holding import Surroundings
 from streams.intake.base import Intake
 from streams.kafka.groups import INDEX_PROTOCOL
-from streams.kafka.renewal import Renewals
+from streams.kafka.renewal import OUTCOMES, Renewals
 from streams.kafka.settings import KafkaSettings
 from streams.kafka.stable import StableWatch
 from streams.metrics import AdmissionMetrics
@@ -54,6 +55,9 @@ class AdmissionService:
         self.metrics = AdmissionMetrics()
         if declared.limits.prompt_tokens == "refuse":
             self.metrics.set("models_not_counted", len(not_counted(declared.configs, declared.tokens)))
+        self._groups = [declared.catalogue.gpu_group(pool) for pool in declared.catalogue.pools]
+        for group, outcome in product(self._groups, OUTCOMES):
+            self.metrics.count("offset_renewals_total", 0, group=group, outcome=outcome)  # so that the first is a rise
         self._kafka = kafka
         self._declared = declared
         self._intake = intake
@@ -134,7 +138,7 @@ class AdmissionService:
             )
             renewals = Renewals(
                 self._kafka,
-                [catalogue.gpu_group(pool) for pool in catalogue.pools],
+                self._groups,
                 [INDEX_PROTOCOL],
                 seconds=settings.renew_offsets_seconds,
                 renewed=lambda group, outcome: self.metrics.count(

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Literal
+from typing import Literal, get_args
 
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberMetadata
@@ -26,6 +26,7 @@ _LOG = logging.getLogger(__name__)
 _CLIENT = "renewal"
 
 Renewal = Literal["renewed", "in use", "nothing committed"]
+OUTCOMES: tuple[str, ...] = (*get_args(Renewal), "failed")
 
 
 def is_consumer(member: Member) -> bool:
@@ -71,7 +72,7 @@ class Renewals:
             wait = self._seconds / 10 if failed else self._seconds
 
     async def once(self) -> Mapping[str, str]:
-        """What came of each group: a Renewal, or `failed`."""
+        """What came of each group, of OUTCOMES."""
         done: dict[str, str] = {}
         for group in self._groups:
             try:

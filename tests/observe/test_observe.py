@@ -31,7 +31,6 @@ ABSENT = {
     "kiln_gpu_card_memory_used_peak_bytes": NO_CARD,
     "kiln_gpu_card_memory_total_bytes": NO_CARD,
     "kiln_gpu_card_fault": NO_CARD,
-    "kiln_admission_offset_renewals_total": "no pool slept for as long as it takes until offsets are renewed",
 }
 PANELS = [(board, panel) for board in BOARDS for panel in board.panels]
 

@@ -67,3 +67,16 @@ async def test_admission_ends_when_nothing_is_told_any_more() -> None:
     service._telling = cast(Any, Telling())
     with pytest.raises(RuntimeError, match="a defect"):
         await service._look_around(cast(Any, None), cast(Any, World()), cast(Any, None), cast(Any, None))
+
+
+def test_what_may_come_of_a_renewal_is_told_at_nothing_from_the_beginning() -> None:
+    """Else the first that went well would be no rise, and an alert would say that none did."""
+    service = AdmissionService(
+        AdmissionServiceSettings(health_port=0),
+        KafkaSettings(bootstrap_servers="127.0.0.1:1"),
+        make_world(),
+        cast(Intake, None),
+    )
+    for outcome in ("renewed", "in use", "nothing committed", "failed"):
+        labels = {"group": "kiln.gpu.default", "outcome": outcome}
+        assert service.metrics.registry.get_sample_value("kiln_admission_offset_renewals_total", labels) == 0
