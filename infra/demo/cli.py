@@ -214,6 +214,13 @@ def _finish(
     sheet.write_bytes(_sheet(sent, results))
     console.print()
     console.print_json(json.dumps(summary))
+    console.print(
+        f"{summary['succeeded']} of {summary['names']} requests became {summary['pictures']} pictures and videos. They "
+        f"were charged {summary['cost_usd']:.6f} USD; the consumers cost {summary['paid_usd']:.6f}, "
+        f"{summary['loading_cost_usd']:.6f} of it while they loaded and {summary['idle_cost_usd']:.6f} while they were "
+        f"idle. KEDA would have run up to {summary['keda_replicas_max']}.",
+        highlight=False,
+    )
     console.print(f"pictures: {sheet}", soft_wrap=True)
     wrong = [name for name in ("lost", "duplicates", "failed") if summary[name]]
     if wrong or summary["artifacts_verified"] != summary["pictures"]:

@@ -19,7 +19,8 @@ class Replicas:
         self._activation = Activation(pool.replicas_min, pool.scaling.cooldown_seconds)
         self._hpa = Hpa(Behaviour.of(pool.scaling), pool.replicas_min, pool.replicas_max)
         self._polling_seconds = pool.scaling.polling_seconds
-        self._poll_at = self._look_at = float("-inf")
+        self._poll_at = float("-inf")
+        self._look_at: float | None = None
         self.now = self.most = pool.replicas_min
 
     def look(self, now: float, lanes: Iterable[Sequence[Offsets]]) -> int:
@@ -29,6 +30,8 @@ class Replicas:
             for lane in lanes
             if lane
         )
+        if self._look_at is None:  # it looks at times of its own: on the average half of them after the first work
+            self._look_at = now + SYNC_SECONDS / 2
         if now >= self._look_at:
             self._look_at = now + SYNC_SECONDS
             self.now = self._hpa.wish(now, value, self._threshold, self.now)

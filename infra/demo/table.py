@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from prometheus_client.parser import text_string_to_metric_families
-from rich.table import Table
+from rich import box
+from rich.table import Column, Table
 
 from infra.demo.replicas import Replicas
 from schemas.cost import total_usd
@@ -39,8 +40,13 @@ def requests_table(
         if sample.name in _IN_FLIGHT
     )
     rejected = sum(isinstance(result, Rejected) for result in results)
-    heads = ("pool", "waiting", "running", "done", "rejected", "lag", "GPU-seconds", "USD", "KEDA would run")
-    table = Table(*heads, title="requests")
+    heads = ("waiting", "running", "done", "rejected", "lag", "GPU-s", "USD", "KEDA\nwould\nrun")
+    numbers = (Column(head, justify="right", no_wrap=True) for head in heads)
+    table = Table(
+        Column("pool", overflow="fold"), *numbers, title="requests", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
+    )
+    prices = {pool.price_usd_per_hour for pool in catalogue.pools.values()}
+    table.caption = f"USD: at {' or '.join(f'{price:g}' for price in sorted(prices))} an hour of a GPU"
     waiting = lag_of_group(offsets, catalogue.admission_group)
     table.add_row("admission", str(waiting), "", "", str(rejected), "")
     for name, pool in catalogue.pools.items():
@@ -53,6 +59,6 @@ def requests_table(
         table.add_row(
             name, str(max(0, lag - in_flight)), str(in_flight),
             str(sum(isinstance(result, Succeeded) for result in charged)), "", str(lag),
-            f"{seconds:.2f}", f"{usd} at {pool.price_usd_per_hour:g}/h", f"{wish} of {pool.replicas_max}",
+            f"{seconds:.2f}", str(usd), f"{wish} of {pool.replicas_max}",
         )  # fmt: skip
     return table

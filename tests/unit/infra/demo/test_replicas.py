@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
+from rich.console import Console
+
 from infra.demo.pools import demo_pools, write_pools
 from infra.demo.replicas import Replicas
 from infra.demo.table import lag_of_group, requests_table
@@ -27,9 +29,9 @@ def waiting(records: int) -> list[list[Offsets]]:
 
 def test_keda_wakes_and_the_hpa_goes_on_each_at_its_own_times() -> None:
     replicas = Replicas(DECLARED, "a", ConfigCatalogue({}))
-    looks = [(0.0, 0), (1.0, 64), (5.0, 64), (10.0, 64), (15.0, 64), (16.0, 0), (20.0, 0), (30.0, 0)]
+    looks = [(0.0, 0), (1.0, 64), (5.0, 64), (7.0, 64), (7.5, 64), (16.0, 0), (22.5, 0), (30.0, 0)]
     seen = [replicas.look(now, waiting(records)) for now, records in looks]
-    # At 5 s KEDA's poll, at 15 s the HPA's look: two a minute more, and none fewer for five minutes.
+    # At 5 s KEDA's poll, at 7.5 s the HPA's look: two a minute more, and none fewer for five minutes.
     assert seen == [0, 0, 1, 1, 3, 3, 3, 3]
     assert replicas.most == 3
 
@@ -65,5 +67,11 @@ def test_the_table_says_of_each_pool_what_waits_runs_and_costs() -> None:
     table = requests_table(catalogue, offsets, results, [page, None], replicas, 0.0)
     columns = {str(column.header): list(column.cells) for column in table.columns}
     assert (columns["waiting"], columns["running"]) == (["3", "36"], ["", "4"])
-    assert (columns["GPU-seconds"][1], columns["USD"][1]) == ("3.00", "0.000834 at 1/h")
-    assert columns["KEDA would run"][1] == "1 of 2"
+    assert (columns["GPU-s"][1], columns["USD"][1]) == ("3.00", "0.000834")
+    assert columns["KEDA\nwould\nrun"][1] == "1 of 2"
+    assert table.caption == "USD: at 1 an hour of a GPU"
+    table.add_row("default", "60", "10", "58", "", "70", "123.45", "0.012345", "4 of 4")
+    with (console := Console(width=80)).capture() as drawn:
+        console.print(table)
+    assert "default" in (shown := drawn.get())
+    assert "0.012345" in shown
