@@ -35,6 +35,11 @@ def read_yaml(model: type[_Model], path: Path) -> _Model:
         faults = error.errors(include_url=False)
         # Where a number is refused that might have been a boolean, the number's fault is the one to hear of.
         detail = next((fault for fault in faults if fault["type"] != "bool_type"), faults[0])
+        if detail["type"] == "missing":  # most often since it stands there under another name
+            beside = (
+                each for each in faults if each["type"] == "extra_forbidden" and each["loc"][:-1] == detail["loc"][:-1]
+            )
+            detail = next(beside, detail)
         where = ".".join(str(part) for part in detail["loc"])
         said = detail["msg"].removeprefix("Value error, ")
         if detail["type"] == "extra_forbidden":

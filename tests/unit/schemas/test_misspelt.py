@@ -19,6 +19,10 @@ POOL: dict[str, Any] = {"gpu_product": "cpu", "vram_bytes": 1 << 30, "price_usd_
             {"pools": {"a": {**POOL, "scaling": {"wait_second": 5}}}},
             r"pools\.a\.scaling\.wait_second: there is no such field; did you mean wait_seconds\?",
         ),
+        (
+            {"pools": {"a": {"gpu_produkt": "cpu", "vram_bytes": 1 << 30, "price_usd_per_hour": 0}}},
+            r"pools\.a\.gpu_produkt: .* did you mean gpu_product\?",
+        ),
         ({"pools": {"a": POOL}, "clutser": {}}, r"pools\.yaml: clutser: .* did you mean cluster\?"),
         (
             {"pools": {"a": POOL}, "cluster": {"kafka": {"bootstrap_server": "k:9092"}}},
