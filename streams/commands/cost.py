@@ -1,7 +1,7 @@
 """`kiln cost`: GPU-seconds and money of a period, by tenant, config and pool; idle cost; the month, projected."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
@@ -169,28 +169,35 @@ def _print(costs: Costs, budgets: Budgets, console: Console) -> None:
         console.print("Nothing is retained of this period; `kiln usage` counts since the deployment began.")
         return
     for what, sums, of_a_month in (("tenant", costs.tenants, budgets.tenants), ("config", costs.configs, {})):
-        table = Table(Column(what, overflow="fold"), "requests", "GPU-seconds", "charged", "month", "budget")
+        table = _table(what, "requests", "GPU-seconds", "charged", "month", "budget")
         for name, each in sorted(sums.items()):
             budget = f"{of_a_month[name]:.2f}" if name in of_a_month else ""
             month = f"{projection.of(each.usd):.2f}"
             table.add_row(name, str(each.requests), f"{each.gpu_seconds:.3f}", str(each.usd), month, budget)
         console.print(table)
-    console.print(_pools(costs, held, projection, budgets))
+    for table in _pools(costs, held, projection, budgets):
+        console.print(table)
     console.print(f"month: {projection}.")
     if unpriced := sum(each.unpriced for each in costs.tenants.values()):
         console.print(f"{unpriced} requests used GPUs under an earlier release, which told no cost.")
 
 
-def _pools(costs: Costs, held: Mapping[str, Held], projection: Projection, budgets: Budgets) -> Table:
-    heads = ("requests", "GPU-seconds", "charged", *STATES, "total", "month", "budget")
-    table = Table(Column("pool", overflow="fold"), *heads)
-    for name in sorted(costs.pools.keys() | held.keys()):
-        charged, there = costs.pools.get(name, Charged()), held.get(name, Held())
-        states = [f"{there.usd[state]} ({there.seconds[state]:.0f} s)" for state in STATES]
+def _pools(costs: Costs, held: Mapping[str, Held], projection: Projection, budgets: Budgets) -> Iterator[Table]:
+    """What requests were charged in each pool; what its consumers cost."""
+    names = sorted(costs.pools.keys() | held.keys())
+    table = _table("pool", "requests", "GPU-seconds", "charged")
+    for name in names:
+        charged = costs.pools.get(name, Charged())
+        table.add_row(name, str(charged.requests), f"{charged.gpu_seconds:.3f}", str(charged.usd))
+    yield table
+    table = _table("pool", *STATES, "paid", "month", "budget")
+    for name in names:
+        there = held.get(name, Held())
+        states = [f"{there.usd[state]}\n{there.seconds[state]:.0f} s" for state in STATES]
         budget = f"{budgets.pools[name]:.2f}" if name in budgets.pools else ""
-        month = f"{projection.of(there.total_usd):.2f}"
-        total = str(there.total_usd)
-        table.add_row(
-            name, str(charged.requests), f"{charged.gpu_seconds:.3f}", str(charged.usd), *states, total, month, budget
-        )
-    return table
+        table.add_row(name, *states, str(there.total_usd), f"{projection.of(there.total_usd):.2f}", budget)
+    yield table
+
+
+def _table(what: str, *numbers: str) -> Table:
+    return Table(Column(what, overflow="fold"), *(Column(each, justify="right", overflow="fold") for each in numbers))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+import yaml
 from pydantic import ValidationError
 from rich.console import Console
 from rich.table import Column, Table
@@ -84,7 +85,7 @@ def show(
         return
     table = Table("tenant", "said by", Column("quota", overflow="fold"), "reason")
     for each in found:
-        quota = ", ".join(f"{name}: {value}" for name, value in each["quota"].items())
+        quota = yaml.safe_dump(each["quota"], default_flow_style=None, sort_keys=False).rstrip()
         table.add_row(each["tenant"] or _DEFAULT, each["said_by"], quota, each["reason"])
     Console(markup=False).print(table)
 

@@ -14,6 +14,7 @@ from streams.commands.common import deployment, run
 from streams.usage import Usage, read_usage
 
 _STATUSES = ("succeeded", "failed", "expired", "cancelled")
+_NUMBERS = ("accepted", "rejected", "outstanding", "GPU-seconds")
 
 
 def usage(
@@ -35,14 +36,19 @@ def usage(
     if not found:
         Console().print("Nothing was decided for such a tenant yet; `kiln lag` shows what still waits.")
         return
-    heads = ("tenant", "key", "accepted", "rejected", *_STATUSES, "given up", "outstanding", "GPU-seconds")
-    table = Table(*(Column(head, overflow="fold") for head in heads))
+    table = Table(Column("tenant", overflow="fold"), Column("key", overflow="fold"), *map(_number, _NUMBERS), "ended")
     for each in found:
         # Cancelled at the door or later: it is the same end to whoever sent it.
         ended = each.ended + Counter(cancelled=each.cancelled)
-        numbers = (each.accepted, each.rejected, *(ended[status] for status in _STATUSES), each.dropped)
-        table.add_row(each.tenant, each.key or "", *map(str, numbers), str(each.outstanding), f"{each.gpu_seconds:.3f}")
+        ends = [*((ended[status], status) for status in _STATUSES), (each.dropped, "given up")]
+        numbers = (str(each.accepted), str(each.rejected), str(each.outstanding), f"{each.gpu_seconds:.3f}")
+        said = "\n".join(f"{count} {end}" for count, end in ends if count)
+        table.add_row(each.tenant, each.key or "", *numbers, said)
     Console(markup=False).print(table)
+
+
+def _number(head: str) -> Column:
+    return Column(head, justify="right", overflow="fold")
 
 
 def _as_object(usage: Usage) -> dict[str, Any]:
