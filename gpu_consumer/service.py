@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, suppress
 
 from aiokafka.errors import KafkaError
@@ -131,6 +131,7 @@ class GpuService:
         if telemetry is not None:
             self.metrics.registry.register(telemetry)
         self._measures: Measures | None = None
+        self._untold: Callable[[], Exception | None] = lambda: None
         self._profiles = (
             Profiles(engine, steps_max=settings.profile_steps_max, wait_seconds=settings.profile_seconds_max)
             if isinstance(engine, DeviceEngine) and settings.profile_steps_max
@@ -152,6 +153,10 @@ class GpuService:
         failure = None if self._measures is None else self._measures.failure
         if failure is not None:
             return f"what batches take is exchanged no more ({failure!r}); this is a defect, and a restart mends it"
+        if (failure := self._untold()) is not None:
+            return (
+                f"the hours of this consumer are told no more ({failure!r}); this is a defect, and a restart mends it"
+            )
         return self.consumer.live()
 
     def _unready(self) -> str | None:
@@ -176,7 +181,7 @@ class GpuService:
             async with telling(
                 self._kafka, self._catalogue.uptime, self.consumer.spending, self.consumer.incarnation,
                 period_seconds=self._settings.uptime_seconds,
-            ):  # fmt: skip
+            ) as self._untold:  # fmt: skip
                 ready = await self._start(stop)
                 if ready is not None:
                     self._starting = None

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from aiokafka import AIOKafkaProducer
@@ -11,7 +11,7 @@ from aiokafka.errors import KafkaError
 from gpu_consumer.spending import Spending
 from schemas.codec import encode
 from streams.kafka.clients import idempotent_producer, stop_client
-from streams.kafka.periodic import publish_for_ever
+from streams.kafka.periodic import failure_of, publish_for_ever
 from streams.kafka.settings import KafkaSettings
 
 _LOG = logging.getLogger(__name__)
@@ -21,8 +21,11 @@ _LAST_SECONDS = 1.0  # the last words come when the grace is over, and are worth
 @asynccontextmanager
 async def telling(
     kafka: KafkaSettings, topic: str, spending: Spending, consumer: str, *, period_seconds: float
-) -> AsyncIterator[None]:
-    """For the time of the block. Nobody waits for it, but for the last words: a broker that is away makes them lost."""
+) -> AsyncIterator[Callable[[], Exception | None]]:
+    """For the time of the block. Nobody waits for it, but for the last words: a broker that is away makes them lost.
+
+    Yields what asks why nothing is told any more; the service must say it, for no work fails of it.
+    """
 
     async def publish(producer: AIOKafkaProducer) -> None:
         records = spending.news(consumer)
@@ -37,7 +40,7 @@ async def telling(
     work = publish_for_ever(kafka, period_seconds, publish, "the hours of this consumer are")
     task = asyncio.create_task(work, name="uptime")
     try:
-        yield
+        yield lambda: failure_of(task)
     finally:
         task.cancel()
         await asyncio.wait({task})
