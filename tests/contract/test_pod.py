@@ -36,6 +36,7 @@ class ApiServer:
 
     account: Path
     status: int = 200
+    location: str = ""  # where it sends who asks, if not here
     heard: list[Said] = field(default_factory=list)
     port: int = 0
 
@@ -50,7 +51,8 @@ class ApiServer:
     async def patch(self, request: web.Request) -> web.Response:
         token = request.headers["Authorization"]
         self.heard.append(Said(request.path, token, request.content_type, await request.json()))
-        return web.json_response({"message": "pods is forbidden"}, status=self.status)
+        headers = {"Location": self.location} if self.location else {}
+        return web.json_response({"message": "pods is forbidden"}, status=self.status, headers=headers)
 
 
 @pytest.fixture
@@ -105,6 +107,14 @@ async def test_nobody_else_is_given_the_token(account: Path) -> None:
         with pytest.raises(aiohttp.ClientConnectorCertificateError):
             await patch_cost(session, server.pod, 12)
     assert server.heard == []
+
+
+async def test_a_server_that_sends_us_elsewhere_is_not_followed(account: Path) -> None:
+    async with serving(account) as server, aiohttp.ClientSession() as session:
+        server.status, server.location = 307, f"https://localhost:{server.port}/elsewhere"
+        with pytest.raises(aiohttp.ClientError, match="307"):
+            await patch_cost(session, server.pod, 12)
+    assert len(server.heard) == 1
 
 
 async def test_a_refusal_says_why(account: Path) -> None:

@@ -2,9 +2,11 @@
 
 import asyncio
 import time
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError
 
 from streams.intake.base import Intake
@@ -67,6 +69,52 @@ async def test_admission_ends_when_nothing_is_told_any_more() -> None:
     service._telling = cast(Any, Telling())
     with pytest.raises(RuntimeError, match="a defect"):
         await service._look_around(cast(Any, None), cast(Any, World()), cast(Any, None), cast(Any, None))
+
+
+class OpenTransaction:
+    """Two requests wait, and two records of every partition cannot be read yet."""
+
+    async def log_ends(self, partitions: list[int]) -> dict[int, int]:
+        return dict.fromkeys(partitions, 5)
+
+    async def stability(self, partitions: list[TopicPartition]) -> tuple[dict[TopicPartition, int], ...]:
+        return dict.fromkeys(partitions, 10), dict.fromkeys(partitions, 12)
+
+
+class LookedAt(World):
+    def __init__(self) -> None:
+        self.done = asyncio.Event()
+
+    def ages(self) -> dict[str, float]:
+        self.done.set()
+        return {}
+
+
+async def test_what_stands_is_told() -> None:
+    service = AdmissionService(
+        AdmissionServiceSettings(health_port=0),
+        KafkaSettings(bootstrap_servers="127.0.0.1:1"),
+        make_world(),
+        cast(Intake, None),
+    )
+    at, long_ago = TopicPartition("kiln.results", 0), time.monotonic() - 1000
+    service._watch.look(0, 3, lag=2, waiting_for=None, now=long_ago)
+    service._stable.look({at: 10}, {at: 11}, long_ago)
+    owners = SimpleNamespace(owners=[SimpleNamespace(partition=0, next=3, problem=None)])
+    world, others = LookedAt(), cast(Any, SimpleNamespace(problem=None))
+    looking = asyncio.create_task(
+        service._look_around(cast(Any, owners), cast(Any, world), cast(Any, OpenTransaction()), others)
+    )
+    await asyncio.wait_for(world.done.wait(), 60)
+    looking.cancel()
+    await asyncio.wait({looking})
+
+    def told(name: str, **labels: str) -> float:
+        return service.metrics.registry.get_sample_value(f"kiln_admission_{name}", labels) or 0.0
+
+    assert told("stalled_seconds") >= 1000
+    assert told("unstable_seconds", topic=at.topic) >= 1000
+    assert told("unstable_records", topic=at.topic) == told("unstable_records", topic="kiln.decisions") == 2
 
 
 def test_what_may_come_of_a_renewal_is_told_at_nothing_from_the_beginning() -> None:
