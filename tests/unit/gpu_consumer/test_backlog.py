@@ -109,7 +109,9 @@ def test_units_say_what_the_scheduler_needs() -> None:
     made = config(batching="whole")
     job = job_of(work_item("a", images=2, config=made), FakeIndex())
     backlog.expected.learn(made.config_hash, 3.0)
+    for _ in range(3):
+        backlog.expected.ran(made.config_hash, 5.0)
     job.pictures[0] = Picture("k", b"", "image/png", "png", 8, 8, 4)
     (unit,) = job.units(backlog.expected)
     assert (unit.n, unit.tenant, unit.kind, unit.model) == (1, "blue", made.config_hash, made.model_key)
-    assert (unit.joins, unit.alone, unit.seconds) == (False, False, 3.0)
+    assert (unit.joins, unit.alone, unit.seconds, unit.run_seconds) == (False, False, 3.0, 5.0)

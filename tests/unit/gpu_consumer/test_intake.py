@@ -7,6 +7,7 @@ import pytest
 from gpu_consumer.intake import Cursor, Step, read_work
 from schemas.codec import encode
 from schemas.errors import Undecodable
+from schemas.trace import HEADER_TRACE, TraceContext
 from tests.unit.gpu_consumer.work import work_item
 
 
@@ -32,8 +33,9 @@ def test_a_work_item_is_read_with_its_names_and_deadline() -> None:
 def test_a_newer_version_is_named_by_its_headers() -> None:
     item = work_item("a")
     value = json.dumps({"schema_version": 3, "tenant": "blue", "request_id": "a", "results_partition": 2}).encode()
-    work = read_work(value, item.headers(), 4)
-    assert (work.job_id, work.item) == (item.job_id, None)
+    trace = TraceContext("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7", sampled=True)
+    work = read_work(value, (*item.headers(), (HEADER_TRACE, trace.header().encode())), 4)
+    assert (work.job_id, work.item, work.trace) == (item.job_id, None, trace)
     assert work.names is not None
     assert work.names.results_partition == 2
     assert "upgrade" in (work.problem or "")

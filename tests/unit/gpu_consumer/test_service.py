@@ -15,6 +15,7 @@ from gpu_consumer.engine.protocol import Engine, Observed, Peak, Profiled, Ready
 from gpu_consumer.gpu.settings import GpuTelemetrySettings
 from gpu_consumer.gpu.telemetry import GpuTelemetry
 from gpu_consumer.measures import Measures
+from gpu_consumer.observations import Observations
 from gpu_consumer.service import GpuService
 from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.store.base import StoreSettings
@@ -149,15 +150,17 @@ async def test_what_the_engine_measured_is_there_to_be_published(
         assert [(key.kind, key.bucket) for key in noted] == [("kind", 4)]
 
 
-class Broken:
-    """What measures are told by, after a defect of it."""
-
-    failure = RuntimeError("a defect")
+async def _defect() -> None:
+    raise RuntimeError("a defect")
 
 
 async def test_a_defect_in_what_nobody_waits_for_is_no_silence(tmp_path: Path) -> None:
     service = service_of(tmp_path, InstantEngine())
     assert service._not_alive() is None
-    measures = Measures(cast(Any, None), cast(Any, Broken()), period_seconds=1)
+    observations = Observations(BROKER_AWAY, "kiln.observations", "a card")
+    measures = Measures(cast(Any, None), observations, period_seconds=1)
+    observations._task = asyncio.create_task(_defect())
+    await asyncio.wait({observations._task})
+    await observations.stop()
     service._measures = measures
     assert "a defect" in (service._not_alive() or "")
