@@ -9,7 +9,8 @@ from pydantic import StringConstraints
 TENANT_PATTERN = r"^[A-Za-z0-9._-]{1,64}$"
 REQUEST_ID_PATTERN = r"^[^\x00-\x1f\x7f]{1,128}$"
 
-_VARIANTS = "89ab"  # the digit that has the two bits of the variant
+# The digit that has the two bits of the variant, by what the digest has there.
+_VARIANTS = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 
 Tenant = Annotated[str, StringConstraints(pattern=TENANT_PATTERN)]
 RequestId = Annotated[str, StringConstraints(pattern=REQUEST_ID_PATTERN)]
@@ -26,7 +27,7 @@ def job_id(birth: UUID, tenant: str, request_id: str, partition: int, offset: in
     name = f"{tenant}/{request_id}/{partition}/{offset}"
     # As text at once: uuid5() and its UUID took as long as to validate the request.
     digits = sha1(birth.bytes + name.encode(), usedforsecurity=False).hexdigest()
-    variant = _VARIANTS[int(digits[16], 16) & 3]
+    variant = _VARIANTS[digits[16]]
     return f"{digits[:8]}-{digits[8:12]}-5{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:32]}"
 
 
