@@ -11,6 +11,7 @@ from aiokafka.errors import KafkaError, ProducerClosed
 
 from admission.decide import decide
 from schemas.decision import Decision
+from schemas.trace import HEADER_TRACE
 from schemas.work import HEADER_SCHEMA, decode_work
 from streams.emission import Emission, work_headers
 from streams.kafka import patient
@@ -105,6 +106,15 @@ async def test_only_accepted_work_is_produced_and_nothing_needs_no_producer(prod
     rejected = replace(decisions(1)[0], verdict="rejected", work=None)
     await make(AdmissionMetrics()).emit([rejected], partition=0)
     assert producers == []
+
+
+def test_work_carries_the_trace_that_its_decision_stored() -> None:
+    trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    (plain,) = decisions(1)
+    emission = make(AdmissionMetrics())
+    assert emission._output(plain).headers == work_headers(plain)
+    traced = emission._output(replace(plain, traceparent=trace))
+    assert traced.headers == (*work_headers(plain), (HEADER_TRACE, trace.encode()))
 
 
 def test_headers_are_those_of_the_work_item() -> None:
