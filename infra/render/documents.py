@@ -32,7 +32,7 @@ def documents(declared: Declared, alerts: AlertSettings | None = None) -> Mappin
         "admission.yaml": _admission(declared),
         "gate.yaml": _gate(declared),
         "scaler.yaml": _scaler(declared),
-        "alerts.yaml": [alert_rules(declared, rule_groups(declared.pools, declared.catalogue, alerts))],
+        "alerts.yaml": list(alert_rules(declared, rule_groups(declared.pools, declared.catalogue, alerts))),
         "dashboards.yaml": list(dashboard_maps(declared, dashboards())),
     }
     found |= {f"pool-{name}.yaml": _pool(declared, name, pool) for name, pool in declared.by_name()}

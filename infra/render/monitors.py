@@ -9,6 +9,7 @@ from infra.render.declared import Declared
 from infra.render.manifest import Manifest, labels_of, manifest, object_name, selector, to_yaml
 
 _API = "monitoring.coreos.com/v1"
+_RULES_BYTES_MAX = 256 << 10
 
 
 def pod_monitor(declared: Declared, name: str, component: str, pool: str | None) -> Manifest:
@@ -38,15 +39,27 @@ def pod_monitor(declared: Declared, name: str, component: str, pool: str | None)
     )
 
 
-def alert_rules(declared: Declared, groups: list[dict[str, Any]]) -> Manifest:
-    return manifest(
-        _API,
-        "PrometheusRule",
-        "kiln-alerts",
-        declared.cluster.namespace,
-        labels_of("alerts") | declared.cluster.monitoring.labels,
-        spec={"groups": groups},
-    )
+def alert_rules(declared: Declared, groups: list[dict[str, Any]]) -> Iterator[Manifest]:
+    """In several objects where they are long: the operator puts each into a ConfigMap, and refuses what is above half
+    of the bytes that one holds."""
+    parts: list[list[dict[str, Any]]] = []
+    bytes_left = 0
+    for group in groups:
+        size = len(json.dumps(group).encode())
+        if size > bytes_left:
+            parts.append([])
+            bytes_left = _RULES_BYTES_MAX
+        parts[-1].append(group)
+        bytes_left -= size
+    for number, part in enumerate(parts):
+        yield manifest(
+            _API,
+            "PrometheusRule",
+            f"kiln-alerts-{number}" if number else "kiln-alerts",
+            declared.cluster.namespace,
+            labels_of("alerts") | declared.cluster.monitoring.labels,
+            spec={"groups": part},
+        )
 
 
 def dashboard_maps(declared: Declared, dashboards: Mapping[str, dict[str, Any]]) -> Iterator[Manifest]:
@@ -66,9 +79,11 @@ def dashboard_maps(declared: Declared, dashboards: Mapping[str, dict[str, Any]])
 def plain(found: Mapping[str, list[Manifest]]) -> dict[str, str]:
     """Rules and dashboards as files, for a Prometheus and a Grafana without operator and sidecar."""
     files: dict[str, str] = {}
+    groups: list[dict[str, Any]] = []
     for document in (each for documents in found.values() for each in documents):
         if document["kind"] == "PrometheusRule":
-            files["prometheus/alerts.yaml"] = to_yaml([document["spec"]])
+            groups += document["spec"]["groups"]
         elif document["metadata"]["labels"].get("app.kubernetes.io/component") == "dashboards":
             files |= {f"grafana/{name}": text for name, text in document["data"].items()}
+    files["prometheus/alerts.yaml"] = to_yaml([{"groups": groups}])
     return files
