@@ -17,6 +17,7 @@ from schemas.uptime import STATES, State, Uptime
 
 _DAY_SECONDS = 86_400
 _HOUR = timedelta(hours=1)
+_YEARS = 1970, 9998  # hours are added to both ends
 UNKNOWN = "?"  # a pool or config that a result does not name
 
 
@@ -70,7 +71,9 @@ class Costs:
     """Of [since, until), widened to full hours of UTC: consumers tell no less. `now`: what is later is unknown."""
 
     def __init__(self, since: datetime, until: datetime, now: datetime) -> None:
-        """Raises ValueError where nothing lies between."""
+        """Raises ValueError where nothing lies between, or where a calendar ends."""
+        if since.year < _YEARS[0] or until.year > _YEARS[1]:
+            raise ValueError(f"the period leaves the years {_YEARS[0]} to {_YEARS[1]}; take one of them")
         if since >= until:
             raise ValueError("the period ends before it begins; give an --until that is later than --since")
         self.since = _full_hour(since)

@@ -97,3 +97,9 @@ def test_a_month_goes_as_the_part_that_is_known() -> None:
 def test_a_period_ends_after_it_begins() -> None:
     with pytest.raises(ValueError, match="later than --since"):
         Costs(NOON, NOON, NOON)
+
+
+@pytest.mark.parametrize(("since", "until"), [(1, 2026), (2026, 9999), (1, 9999)])
+def test_a_period_beyond_the_calendar_is_a_sentence(since: int, until: int) -> None:
+    with pytest.raises(ValueError, match="the period leaves the years 1970 to 9998"):
+        Costs(datetime(since, 1, 1, tzinfo=UTC), datetime(until, 12, 31, 23, 30, tzinfo=UTC), NOON)
