@@ -58,8 +58,12 @@ class Images(_Block):
 
 class KafkaCluster(_Block):
     bootstrap_servers: Annotated[
-        str, Field(pattern=rf"^[^\s,]+:{_PORT}(,[^\s,]+:{_PORT})*$", description="host:port, by commas")
-    ] = "kiln-kafka-bootstrap:9093"
+        str,
+        Field(
+            pattern=rf"^[^\s,]+:{_PORT}(,[^\s,]+:{_PORT})*$",
+            description="host:port, by commas; a Service with its namespace, since KEDA asks from one of its own",
+        ),
+    ] = "kiln-kafka-bootstrap.promptkiln.svc:9093"
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
         default="SASL_SSL", description="SASL proves a password by SCRAM-SHA-512, SSL alone a certificate."
     )
