@@ -215,10 +215,11 @@ def _finish(
     console.print()
     console.print_json(json.dumps(summary))
     console.print(
-        f"{summary['succeeded']} of {summary['names']} requests became {summary['pictures']} pictures and videos. They "
-        f"were charged {summary['cost_usd']:.6f} USD; the consumers cost {summary['paid_usd']:.6f}, "
-        f"{summary['loading_cost_usd']:.6f} of it while they loaded and {summary['idle_cost_usd']:.6f} while they were "
-        f"idle. KEDA would have run up to {summary['keda_replicas_max']}.",
+        f"{summary['succeeded']} of {summary['names']} requests became {summary['pictures']} pictures and videos, "
+        f"{sum(summary['rejected'].values())} were refused. They were charged {summary['cost_usd']:.6f} USD; the "
+        f"consumers cost {summary['paid_usd']:.6f}, {summary['loading_cost_usd']:.6f} of it while they loaded and "
+        f"{summary['idle_cost_usd']:.6f} while they were idle. KEDA would have run up to "
+        f"{summary['keda_replicas_max']}.",
         highlight=False,
     )
     console.print(f"pictures: {sheet}", soft_wrap=True)
