@@ -180,6 +180,7 @@ class GateService:
                 self._look(ends)
             except (KafkaError, OSError):
                 self._watch.keep(set())  # a broker that is down is not this process's fault: a restart does not help
+            self.metrics.set("stalled_seconds", self._watch.stalled_seconds(time.monotonic()))
 
     def _look(self, ends: Mapping[TopicPartition, int]) -> None:
         waits = self._waiting or self._failing
@@ -189,7 +190,6 @@ class GateService:
                 self.metrics.set("lag", max(0, end - at), topic=tp.topic, partition=str(tp.partition))
             self._watch.look(tp, -1 if at is None else at, end - (at or 0), waits, time.monotonic())
         self._watch.keep(set(ends))
-        self.metrics.set("stalled_seconds", self._watch.stalled_seconds(time.monotonic()))
 
 
 class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]

@@ -1,8 +1,12 @@
-"""What the gate shows of topics that come and go."""
+"""What the gate shows of topics that come and go, and of a broker that does."""
 
-from typing import Any
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, cast
 
 from aiokafka import TopicPartition
+from aiokafka.errors import KafkaConnectionError
 
 from schemas.pools import Pools
 from schemas.topics import Catalogue, TopicSettings
@@ -37,3 +41,42 @@ async def test_the_lag_of_a_topic_that_another_gate_has_now_is_not_shown() -> No
     await gate._commit(consumer, {stays: 4})
     gate._look({stays: 5})
     assert (lag(stays), lag(leaves)) == (1, None)
+
+
+class LeavingBroker:
+    """Answers once, and then no more."""
+
+    def __init__(self, at: TopicPartition, told: Callable[[], float | None]) -> None:
+        self.seen: list[float | None] = []
+        self.over = asyncio.Event()
+        self._at = at
+        self._told = told
+
+    def assignment(self) -> set[TopicPartition]:
+        return {self._at}
+
+    async def end_offsets(self, asked: list[TopicPartition]) -> dict[TopicPartition, int]:
+        self.seen.append(self._told())
+        if len(self.seen) > 1:
+            if len(self.seen) > 2:
+                self.over.set()
+            raise KafkaConnectionError("no broker answers")
+        return dict.fromkeys(asked, 5)
+
+
+async def test_what_stands_is_told_while_a_broker_says_so() -> None:
+    """Of a broker that is down nobody knows what stands: the last figure must not go on being told."""
+    catalogue = Catalogue(TopicSettings.model_construct(), Pools(pools={}), (TENANT,))
+    kafka = KafkaSettings(bootstrap_servers="127.0.0.1:1")
+    gate = GateService(GateSettings(refresh_seconds=0.01), kafka, catalogue)
+    at = TopicPartition(catalogue.tenant_requests(TENANT), 0)
+    gate.assigned({at})
+    gate._committed[at] = 3
+    gate._watch.look(at, 3, lag=2, waiting_for=None, now=time.monotonic() - 1000)
+    broker = LeavingBroker(at, lambda: gate.metrics.registry.get_sample_value("kiln_gate_stalled_seconds"))
+    looking = asyncio.create_task(gate._look_at_lag(cast(Any, broker)))
+    await asyncio.wait_for(broker.over.wait(), 60)
+    looking.cancel()
+    before, standing, away = broker.seen[:3]
+    assert (before, away) == (0, 0)
+    assert (standing or 0) >= 1000
