@@ -8,7 +8,8 @@ def test_lag_without_progress_is_not_alive() -> None:  # cases AIO-04, FST-07
     watch.look(3, 17, lag=2, waiting_for=None, now=0)
     watch.look(3, 17, lag=2, waiting_for=None, now=59)
     assert watch.stalled(60) is None
-    assert watch.stalled_seconds(60) == 60
+    watch.look(4, 5, lag=1, waiting_for=None, now=50)
+    assert watch.stalled_seconds(60) == 60, "of the one that has stood the longest"
     assert "requests[3]" in (watch.stalled(61) or "")
 
 
