@@ -55,6 +55,10 @@ class Claims:
                 if not job.running or job.index.void:
                     self._until_ms.pop(job, None)
 
+    def marked(self, job: Job) -> bool:
+        """Does whoever owns its index now wait for us?"""
+        return job in self._until_ms
+
     def renew_at(self) -> float | None:
         """Of the steady clock."""
         return self._clock.steady_of(min(self._until_ms.values())) if self._until_ms else None
@@ -74,19 +78,23 @@ class Claims:
     async def _mark(self, jobs: Sequence[Job], seconds: float) -> None:
         now_ms = self._clock.wall_ms()
         until_ms = now_ms + int(1000 * max(self._settings.mark_seconds_min, self._settings.mark_factor * seconds))
-        await self._write(jobs, lambda job: mark(job.lane, job.offset, self._next_mark(job, now_ms, until_ms)))
-        self._until_ms.update(dict.fromkeys(jobs, until_ms))
+        marked = await self._write(jobs, lambda job: mark(job.lane, job.offset, self._next_mark(job, now_ms, until_ms)))
+        self._until_ms.update(dict.fromkeys(marked, until_ms))
 
     def _next_mark(self, job: Job, now_ms: int, until_ms: int) -> Mark:
         before = job.index.ledger(job.lane).marks.get(job.offset, Mark("", now_ms, now_ms))
         return before.taken_over(self._incarnation, now_ms, until_ms)
 
-    async def _write(self, jobs: Iterable[Job], change: Callable[[Job], Change]) -> None:
-        by_index: dict[Index, list[Change]] = defaultdict(list)
+    async def _write(self, jobs: Iterable[Job], change: Callable[[Job], Change]) -> list[Job]:
+        """The jobs whose change is committed."""
+        by_index: dict[Index, list[Job]] = defaultdict(list)
         for job in jobs:
             if not job.index.void:
-                by_index[job.index].append(change(job))
-        await asyncio.gather(*(self._settler.write(index, changes) for index, changes in by_index.items()))
+                by_index[job.index].append(job)
+        written = await asyncio.gather(
+            *(self._settler.write(index, [change(job) for job in each]) for index, each in by_index.items())
+        )
+        return [job for done, each in zip(written, by_index.values(), strict=True) if done for job in each]
 
 
 def _charge(job: Job) -> Change:

@@ -7,7 +7,7 @@ is sent joins in the order in which it was chosen.
 import asyncio
 from collections.abc import Callable, Sequence
 
-from gpu_consumer.backlog import Backlog
+from gpu_consumer.backlog import Backlog, Job
 from gpu_consumer.clock import Clock
 from gpu_consumer.engine.protocol import Batch, Engine, Item
 from gpu_consumer.metrics import GpuMetrics
@@ -118,7 +118,15 @@ class Dispatcher:
     def _may_run(self, flight: Flight) -> bool:
         """Its job was not settled, decided or lost since it was chosen."""
         job = flight.job
-        return self._backlog.runs(job) and not (flight.leaving or job.index.void or job.decided)
+        if not self._backlog.runs(job) or flight.leaving or job.decided:
+            return False
+        return not job.index.void or self._is_waited_for(job)
+
+    def _is_waited_for(self, job: Job) -> bool:
+        """Its index moved away after it was marked, and no transaction can take the mark back. Its new owner waits for
+        what we store, so we make it, as if it had been sent a moment before; unless part of it will not be made here.
+        """
+        return self._claims.marked(job) and len(job.pictures) + len(self._inside.of(job)) == job.images
 
     def _drop(self, flight: Flight) -> None:
         """It was claimed and is not to run."""

@@ -2,10 +2,12 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from aiokafka import TopicPartition
 
+from gpu_consumer.backlog import Job
 from gpu_consumer.index import Change, Index
 from schemas.request import LANES
 from streams.kafka.admin import create_topics
@@ -86,6 +88,43 @@ async def test_a_moved_partition_waits_for_the_holder_of_a_mark(pool: GpuPool) -
             assert second.count("settled_total", status="succeeded") == 2
     assert {result.status for result in found} == {"succeeded"}
     assert [engine.runs_of(item.job_id) + second_engine.runs_of(item.job_id) for item in items] == [1] * 4
+    assert first.count("stored_fenced_total") == 2
+
+
+async def test_what_was_marked_and_not_sent_when_its_partition_moved_is_drawn_by_who_marked_it(pool: GpuPool) -> None:
+    items = [work_item(f"job{n}") for n in range(4)]
+    marks: dict[str, Any] = {"mark_seconds_min": 50, "mark_poll_seconds": 0.1}
+    async with pool.consumer(**marks) as first:
+        runner, backlog, moved = first.consumer._runner, first.consumer._backlog, asyncio.Event()
+        choose, claim = runner._dispatcher.choose, runner._claims.claim
+        marked: list[Job] = []
+
+        def choose_all() -> None:
+            if backlog.count("queued") == 4:
+                choose()
+
+        async def claim_and_wait(jobs: Sequence[Job], seconds: float) -> None:
+            await claim(jobs, seconds)
+            marked.extend(jobs)
+            await moved.wait()
+
+        runner._dispatcher.choose = choose_all  # type: ignore[method-assign]
+        runner._claims.claim = claim_and_wait  # type: ignore[method-assign]
+        try:
+            await pool.produce(items)  # one a partition
+            await eventually(lambda: len(marked) == 4, "all of them are marked")
+            async with pool.consumer(**marks) as second:
+                await eventually(lambda: len(list(second.consumer._owner.open)) == 2, "half of the indexes moved")
+                await eventually(lambda: second.consumer._backlog.count("held") == 2, "it waits for the marks' holder")
+                moved.set()
+                found = await pool.wait_for_results(4)
+                await pool.wait_until_done()
+                assert second.engine.batches == []
+                assert second.count("settled_total", status="succeeded") == 2
+        finally:
+            moved.set()
+    assert {result.status for result in found} == {"succeeded"}
+    assert [first.engine.runs_of(item.job_id) for item in items] == [1] * 4
     assert first.count("stored_fenced_total") == 2
 
 

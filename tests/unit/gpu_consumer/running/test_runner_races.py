@@ -210,6 +210,41 @@ async def test_a_job_that_is_taken_anew_while_it_runs_keeps_the_pictures_it_has(
     assert bench.engine.runs_of(anew.id) == 9, "none was made twice"
 
 
+# An index that moves away between the mark and the engine.
+
+
+def moves_once_marked(bench: Bench) -> None:
+    """As where a partition goes to another consumer right after the marks are committed, and nothing is sent yet."""
+    write = bench.index.write
+
+    async def marked(changes: Any) -> None:
+        bench.index.write = write  # type: ignore[method-assign]
+        await write(changes)
+        bench.lose(bench.index)
+
+    bench.index.write = marked  # type: ignore[method-assign]
+
+
+async def test_what_is_marked_runs_although_its_index_moves_away_before_it_is_sent(bench: Bench) -> None:
+    """The next owner waits for it, until the mark's expected end."""
+    moves_once_marked(bench)
+    jobs = bench.take(work_item("first", images=2), work_item("second"))
+    await bench.until(lambda: not bench.backlog.jobs)
+    assert bench.index.ledger("standard").marks.keys() == {0, 1}
+    stored = [bench.store.lookup(job.id) for job in jobs]
+    assert [None if outcome is None else outcome.result.status for outcome in stored] == ["succeeded"] * 2
+    assert [bench.engine.runs_of(job.id) for job in jobs] == [2, 1]
+    assert bench.results() == {}, "the next owner publishes"
+
+
+async def test_pictures_of_which_the_rest_was_not_chosen_yet_do_not_run_for_an_index_that_moved(bench: Bench) -> None:
+    moves_once_marked(bench)
+    (many,) = bench.take(work_item("many", images=9))
+    await bench.until(lambda: not bench.backlog.jobs)
+    assert bench.engine.batches == [], "nothing of it could be stored"
+    assert bench.store.lookup(many.id) is None
+
+
 # What all of it costs.
 
 
