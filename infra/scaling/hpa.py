@@ -62,8 +62,8 @@ class Hpa:
         self._window = max(behaviour.up.window_seconds, behaviour.down.window_seconds)
         self._recommended: deque[tuple[float, int]] = deque()
         self._known = False
-        self._added: deque[tuple[float, int]] = deque()
-        self._removed: deque[tuple[float, int]] = deque()
+        self._added: list[tuple[float, int]] = []
+        self._removed: list[tuple[float, int]] = []
 
     def wish(self, now: float, value: float, target: float, have: int) -> int:
         """Replicas after a look at `now`. `value`: of the metric, for all of them; `target`: for each (AverageValue).
@@ -92,10 +92,7 @@ class Hpa:
             wish = self._max if have > self._max else self._min
         if wish != have:
             events, rules = (self._added, self._up) if wish > have else (self._removed, self._down)
-            longest = max((policy.period_seconds for policy in rules.policies), default=0)
-            while events and events[0][0] < now - longest:
-                events.popleft()
-            events.append((now, abs(wish - have)))
+            _remember(events, (now, abs(wish - have)), rules)
         return wish
 
     def _stabilised(self, now: float, recommended: int, have: int) -> int:
@@ -138,6 +135,17 @@ class Hpa:
         """Replicas at the start of the policy's period, of what this autoscaler changed."""
         since = now - policy.period_seconds
         return have - sum(_since(self._added, since)) + sum(_since(self._removed, since))
+
+
+def _remember(events: list[tuple[float, int]], event: tuple[float, int], rules: Rules) -> None:
+    """In place of the last that its own policies look back to no more, as storeScaleEvent does: earlier ones stay, and
+    count where policies of the other direction look back further."""
+    cutoff = event[0] - max((policy.period_seconds for policy in rules.policies), default=0)
+    outdated = [place for place, (at, _) in enumerate(events) if at < cutoff]
+    if outdated:
+        events[outdated[-1]] = event
+    else:
+        events.append(event)
 
 
 def _since(events: Iterable[tuple[float, int]], after: float) -> Iterable[int]:

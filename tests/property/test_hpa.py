@@ -22,7 +22,8 @@ BOUNDS = st.tuples(st.integers(0, 10), st.integers(10, 60))
 
 
 class Plain:
-    """Nothing is forgotten and nothing is shared with what is tested."""
+    """Nothing is shared with what is tested, and nothing forgotten but what the controller forgets: of the changes in
+    one direction that its policies look back to no more, a new one takes the place of the last."""
 
     def __init__(self, behaviour: Behaviour, low: int, high: int) -> None:
         self.up, self.down, self.low, self.high = behaviour.up, behaviour.down, max(1, low), high
@@ -34,7 +35,15 @@ class Plain:
             self.said.append((now, have))
         wish = self._wish(now, value, target, have)
         if wish != have:
-            self.moved.append((now, wish - have))
+            rules = self.up if wish > have else self.down
+            longest = max(policy.period_seconds for policy in rules.policies)
+            for place in reversed(range(len(self.moved))):
+                at, change = self.moved[place]
+                if (change > 0) == (wish > have) and at < now - longest:
+                    self.moved[place] = (now, wish - have)
+                    break
+            else:
+                self.moved.append((now, wish - have))
         return wish
 
     def _wish(self, now: int, value: int, target: int, have: int) -> int:

@@ -122,3 +122,12 @@ def test_a_pools_settings_are_fast_out_and_slow_in() -> None:
     changes = [now * 15 for now, (a, b) in enumerate(itertools.pairwise(sizes), 1) if a != b]
     assert changes[0] >= 45 + 300
     assert all(b - a >= 60 for a, b in itertools.pairwise(changes))
+
+
+def test_of_changes_that_count_no_more_in_their_own_direction_one_is_forgotten_at_a_time() -> None:
+    """storeScaleEvent writes over the last of them; the others still count where the other direction looks back."""
+    up, down = Rules(0, (Policy("Pods", 5, 120),)), Rules(0, (Policy("Percent", 100, 15),))
+    made = hpa(up, down)
+    looks = ((0, 100, 20), (10, 80, 10), (60, 60, 8))
+    assert [made.wish(now, value, 10, have) for now, value, have in looks] == [10, 8, 6]
+    assert made.wish(75, 300, 10, 6) == 6 + 10 + 2 + 5
