@@ -18,6 +18,8 @@ from schemas.request import LANES, ConfigRef, Lane
 COLUMNS = ("time", "config", "seconds", "model", "images", "tenant", "lane", "deadline")
 _NEEDED = ("time", "config")
 _VRAM_BYTES = 1 << 30  # nobody looks at it here
+_SECONDS_MAX = 366 * 86_400  # a replay looks at its pool every minute, so a longer one would not end
+_IMAGES_MAX = 1024  # as of a request
 
 
 def read_trace(path: Path, configs: ConfigCatalogue, *, deadline_seconds: float) -> list[Request]:
@@ -42,6 +44,11 @@ def _in_order(requests: Iterator[Request], name: str) -> list[Request]:
     if not ordered:
         raise CommandError(f"{name} has no line below its header; give it one line for each request")
     first = ordered[0].arrival
+    if ordered[-1].arrival - first > _SECONDS_MAX:
+        raise CommandError(
+            f"{name} spans {ordered[-1].arrival - first:g} seconds, more than a year; write its times in seconds, and "
+            "plan with a part of it"
+        )
     return [
         replace(request, number=number, arrival=request.arrival - first, deadline=request.deadline - first)
         for number, request in enumerate(ordered)
@@ -57,14 +64,17 @@ def _rows(
         raise CommandError(f"{name} has no column {missing[0]!r}; its first line names them, of these: {known}")
     if unknown := [column for column in header if column not in COLUMNS]:
         raise CommandError(f"{name} has a column {unknown[0]!r}; known are: {', '.join(COLUMNS)}")
+    if twice := [column for column in COLUMNS if header.count(column) > 1]:
+        raise CommandError(f"{name} has the column {twice[0]!r} twice; take one of them out")
     made: dict[tuple[str, str, str], GenerationConfig] = {}
     for row in rows:
         line = _Line(name, rows.line_num, row)
+        if None in row:
+            raise CommandError(f"{name}, line {rows.line_num} has more cells than the header; take them out")
         config = line.config(configs, made)
         arrival = line.number("time", None, least=-math.inf)
         deadline = arrival + line.number("deadline", deadline_seconds, least=0.0)
-        images = line.number("images", 1.0, least=1.0)
-        yield Request(0, arrival, config, row.get("tenant") or "tenant", line.lane(), deadline, int(images))
+        yield Request(0, arrival, config, row.get("tenant") or "tenant", line.lane(), deadline, line.images())
 
 
 class _Line:
@@ -84,6 +94,12 @@ class _Line:
             bound = "" if math.isinf(least) else f" from {least:g} on"
             raise CommandError(f"{self._where}: {column} is {text or ''!r}; write a number{bound}")
         return value
+
+    def images(self) -> int:
+        images = self.number("images", 1.0, least=1.0)
+        if images > _IMAGES_MAX or not images.is_integer():
+            raise CommandError(f"{self._where}: images is {images:g}; write a whole number up to {_IMAGES_MAX}")
+        return int(images)
 
     def lane(self) -> Lane:
         text = self._row.get("lane") or "standard"

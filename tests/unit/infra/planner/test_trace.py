@@ -52,6 +52,12 @@ def test_configurations_differ_by_name_and_swap_by_model(tmp_path: Path) -> None
         ("time,config\n1,poster\n", "line 2: there is no config 'poster'; known are: none; or give its seconds"),
         ("time,config\n1,\n", "line 2: config is ''; write letters"),
         ("time,config,seconds,deadline\n1,a,4,inf\n", "line 2: deadline is 'inf'; write a number from 0 on"),
+        ("time,config,seconds\n0,a,4\n1e12,a,4\n", "spans 1e+12 seconds, more than a year; write its times in seconds"),
+        ("time,config,seconds\n-1e308,a,4\n1e308,a,4\n", "spans inf seconds"),
+        ("time,config,seconds,images\n1,a,4,1e300\n", "line 2: images is 1e+300; write a whole number up to 1024"),
+        ("time,config,seconds,images\n1,a,4,1.9\n", "line 2: images is 1.9; write a whole number"),
+        ("time,config,time\n1,a,2\n", "has the column 'time' twice; take one of them out"),
+        ("time,config,seconds\n1,a,4,5\n", "line 2 has more cells than the header"),
         ('time,config\n1,"a\n', "is no CSV in UTF-8"),
     ],
 )
