@@ -15,6 +15,7 @@ from tests.fuzz import account
 from tests.unit.admission.scene import TENANT, arrival, request
 
 NAMED = {(1, 0): arrival(request("r1"), 0)}
+WORK = b'{"prompt":"a cat"}'
 AGAIN = NAMED | {(1, 1): arrival(request("r1"), 1)}
 
 
@@ -76,20 +77,20 @@ def test_numbers_that_are_missing_or_twice_are_seen(numbers: tuple[int, ...]) ->
     ("verdict", "results", "work", "well"),
     [
         ("rejected", ["job0"], [], True),
-        ("accepted", [], [b"w"], True),
-        ("accepted", [], [b"w", b"w"], True),
+        ("accepted", [], [WORK], True),
+        ("accepted", [], [WORK, WORK], True),
         ("rejected", [], [], False),
         ("rejected", ["job0", "job0"], [], False),
         ("accepted", [], [], False),
-        ("accepted", [], [b"w", b"other"], False),
-        ("accepted", ["job0"], [b"w"], False),
+        ("accepted", [], [WORK, b"other"], False),
+        ("accepted", ["job0"], [WORK], False),
         ("rejected", ["job0", "job9"], [], False),
     ],
 )
 def test_events_and_work_are_those_of_the_decisions(
     monkeypatch: pytest.MonkeyPatch, verdict: str, results: list[str], work: list[bytes], well: bool
 ) -> None:
-    body = {"offset": 0, "number": 1, "job_id": "job0", "verdict": verdict, "work": "w"}
+    body = {"offset": 0, "number": 1, "job_id": "job0", "verdict": verdict, "work": json.loads(WORK)}
     events = [Seen(1, 0, None, json.dumps({"job_id": each}).encode(), ()) for each in results]
     monkeypatch.setattr(account, "committed", lambda *_: events)
     monkeypatch.setattr(account, "work_of", lambda *_: [("t", Seen(0, 0, b"job0", each, ())) for each in work])
