@@ -103,9 +103,12 @@ def _plain_object(data: bytes) -> dict[str, Any] | None:
     is to look at it, and to say what is wrong.
 
     That reader keeps the last of two equal keys, but each key has a colon: as many keys as colons, and none came twice.
+    It would remember texts that it met; of a prompt nothing is to stay.
     """
+    if b"[" in data:
+        return None
     try:
-        value = from_json(data, allow_inf_nan=False)
+        value = from_json(data, allow_inf_nan=False, cache_strings="keys")
     except ValueError:
         return None
     keys, inside = 0, [value]
@@ -119,7 +122,7 @@ def _plain_object(data: bytes) -> dict[str, Any] | None:
         elif kind is int:
             if each > _PLAIN_INTEGER_MAX or each < -_PLAIN_INTEGER_MAX:
                 return None
-        elif kind is float or kind is list:
+        elif kind is float:
             return None
     # No more values than levels that there may be, so no more levels either.
     plain = type(value) is dict and len(inside) <= NESTED_MAX and keys == data.count(b":")
