@@ -1,5 +1,7 @@
+import gc
 import json
 import time
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
@@ -186,3 +188,17 @@ def test_the_quick_reader_leaves_the_doubtful_to_the_strict_one(data: bytes) -> 
 def test_the_quick_reader_reads_a_usual_request() -> None:
     body = {"request_id": "a", "tenant": "b", "prompt": "é", "config": {"name": "c", "version": 1}, "seed": 2**53 - 1}
     assert codec._plain_object(json.dumps(body).encode()) == body
+
+
+def test_nothing_is_kept_of_texts_that_were_read() -> None:
+    """The reader of pydantic would remember some thousands of them."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for number in range(4000):
+            decode_object(b'{"prompt":"the picture of a cat number %d"}' % number)
+        gc.collect()
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 100_000
