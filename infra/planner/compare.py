@@ -1,8 +1,8 @@
 """Ways to scale a pool, replayed beside each other, and the settings to take."""
 
 import math
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -88,12 +88,22 @@ class Plan:
         return min(enough, key=lambda pair: pair[1].paid_seconds, default=None)
 
 
-def compare(task: Task, item_seconds: float, goal: float) -> Plan:
-    """Blocks for as long as some twenty replays take, on all processors."""
+def compare(
+    task: Task, item_seconds: float, goal: float, progress: Callable[[float], None] = lambda share: None
+) -> Plan:
+    """Blocks for as long as some twenty replays take, on all processors. `progress` is told the share of the replays
+    that is done, rising from 0 to 1."""
     settings = list(_settings(task.pool, item_seconds))
+    searched = task.pool.replicas_max.bit_length()  # replays that the search of a fixed size takes at most
+    outcomes = {}
+    progress(0.0)
     with ProcessPoolExecutor() as workers:
-        outcomes = dict(zip(settings, workers.map(task.run, settings), strict=True))
+        running = {workers.submit(task.run, setting): setting for setting in settings}
+        for done in as_completed(running):
+            outcomes[running[done]] = done.result()
+            progress(len(outcomes) / (len(settings) + searched))
     fixed = _smallest(task, goal)
+    progress(1.0)
     outcomes[fixed[0]] = fixed[1]
     ways: tuple[Way, ...] = ("fixed", "utilisation", "lag", "gpu_seconds", "oracle")
     best = {way: _best({each: outcomes[each] for each in outcomes if each.way == way}, goal) for way in ways}
