@@ -76,11 +76,12 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`best`: of each way the cheapest setting that reaches the goal, else the one that comes nearest."""
+    """`best`: of each way the cheapest setting that reaches the goal, else the one that comes nearest; `declared`: what
+    the pool has now."""
 
     work_hours: float
     best: dict[Way, tuple[Setting, Outcome]]
-    declared: Setting
+    declared: tuple[Setting, Outcome]
 
     def advice(self, goal: float) -> tuple[Setting, Outcome] | None:
         """What to declare; None: nothing that can be declared reaches the goal."""
@@ -108,7 +109,7 @@ def compare(
     ways: tuple[Way, ...] = ("fixed", "utilisation", "lag", "gpu_seconds", "oracle")
     best = {way: _best({each: outcomes[each] for each in outcomes if each.way == way}, goal) for way in ways}
     work = sum(request.seconds for request in task.requests) / 3600
-    return Plan(work, best, settings[0])
+    return Plan(work, best, (settings[0], outcomes[settings[0]]))
 
 
 def _settings(pool: Pool, item_seconds: float) -> Iterable[Setting]:

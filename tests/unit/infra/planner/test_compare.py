@@ -8,7 +8,7 @@ from typer import Typer
 from typer.testing import CliRunner
 
 from infra.planner.cli import plan
-from infra.planner.compare import Task, compare
+from infra.planner.compare import Setting, Task, compare
 from infra.planner.draw import draw
 from infra.planner.oracle import needed
 from infra.planner.replay import House
@@ -45,6 +45,8 @@ def test_every_way_is_at_its_best_and_the_cheapest_that_can_be_declared_is_advis
     advice = found.advice(0.99)
     assert advice is not None
     assert advice[0].way in ("lag", "gpu_seconds")
+    assert found.declared[0] == Setting("lag", 6, POOL.scaling.in_window_seconds)
+    assert found.declared[1].paid_seconds >= advice[1].paid_seconds
     assert advice[1].gpu_hours == min(hours["lag"], hours["gpu_seconds"])
 
 
