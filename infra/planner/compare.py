@@ -71,7 +71,7 @@ class Task:
                 scaler = Keda(rules, gpu_seconds(setting.amount, pool), setting.amount, 0)
             case "oracle":
                 scaler = Oracle(self.requests, self.until, pool, setting.amount)
-        return replay(self.requests, self.house, scaler, self.until)
+        return replay(self.requests, self.house, scaler, self.until, closes=True)
 
 
 @dataclass(frozen=True, slots=True)

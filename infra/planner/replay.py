@@ -55,7 +55,9 @@ class Outcome:
     busy_seconds: float = 0.0
     rebalances: int = 0
     swaps: int = 0
+    replicas_most: int = 0
     waits: list[float] = field(default_factory=list)
+    missed_at: list[float] = field(default_factory=list)  # the deadlines of what was not made in time
     samples: list[Sample] = field(default_factory=list)
 
     @property
@@ -65,6 +67,11 @@ class Outcome:
     @property
     def missed(self) -> int:
         return self.asked - self.in_time
+
+    @property
+    def idle(self) -> bool:
+        """Whether all that was asked for has ended."""
+        return self.asked == self.in_time + self.late + self.expired
 
     @property
     def gpu_hours(self) -> float:
@@ -85,33 +92,46 @@ class Outcome:
         self.waits += [now - request.arrival for request in batch]
 
     def ended(self, now: float, request: Request, *, made: bool) -> None:
-        if not made:
-            self.expired += 1
-        elif now <= request.deadline:
+        if made and now <= request.deadline:
             self.in_time += 1
-        else:
-            self.late += 1
+            return
+        self.missed_at.append(request.deadline)
+        self.late += made
+        self.expired += not made
 
 
 class Sampled:
-    """A scaler, and a look at the pool every so often."""
+    """A scaler, and a look at the pool every so often. The bill is `closed` when the last of `asked` has ended: what a
+    pool holds for nobody afterwards is no part of a trace's cost."""
 
-    def __init__(self, scaler: Scaler, outcome: Outcome) -> None:
+    def __init__(self, scaler: Scaler, outcome: Outcome, asked: int, *, closes: bool) -> None:
         self._scaler = scaler
         self._outcome = outcome
+        self._asked = asked
+        self._closes = closes
         self._next = self._sample = 0.0
+        self.closed = False
 
     def look(self, now: float, pool: Pool) -> float:
         if now >= self._next:
             self._next = self._scaler.look(now, pool)
+        if self.closed:
+            return self._next
+        outcome, size = self._outcome, pool.size
+        outcome.replicas_most = max(outcome.replicas_most, size)
         if now >= self._sample:
             self._sample = now + SAMPLE_SECONDS
             ready = sum(each.ready for each in pool.staying())
-            self._outcome.samples.append(Sample(now, pool.size, ready, len(pool.waiting)))
+            outcome.samples.append(Sample(now, size, ready, len(pool.waiting)))
+            if self._closes and outcome.asked == self._asked and outcome.idle:
+                self.closed = True
+                outcome.paid_seconds = pool.paid_seconds + sum(now - each.asked_at for each in pool.consumers.values())
+                outcome.busy_seconds = pool.busy_seconds + sum(each.busy(now) for each in pool.consumers.values())
         return min(self._next, self._sample)
 
 
-def replay(requests: Sequence[Request], house: House, scaler: Scaler, until: float) -> Outcome:
+def replay(requests: Sequence[Request], house: House, scaler: Scaler, until: float, *, closes: bool = False) -> Outcome:
+    """`closes`: what is paid and busy counts until all is done, not until the end."""
     outcome = Outcome()
     pool = Pool(
         Priced(house.swap_seconds),
@@ -124,10 +144,11 @@ def replay(requests: Sequence[Request], house: House, scaler: Scaler, until: flo
         rebalance_seconds=house.rebalance_seconds,
         models_held=house.models_held,
     )
-    pool.run(requests, until, Sampled(scaler, outcome))
-    outcome.paid_seconds, outcome.busy_seconds, outcome.rebalances = (
-        pool.paid_seconds,
-        pool.busy_seconds,
-        pool.rebalances,
-    )
+    sampled = Sampled(scaler, outcome, len(requests), closes=closes)
+    pool.run(requests, until, sampled)
+    if not sampled.closed:
+        outcome.paid_seconds, outcome.busy_seconds = pool.paid_seconds, pool.busy_seconds
+        undone = [*pool.waiting.values(), *(request for each in pool.consumers.values() for request in each.batch)]
+        outcome.missed_at += [request.deadline for request in undone]
+    outcome.rebalances = pool.rebalances
     return outcome

@@ -111,6 +111,18 @@ DECLARED = Declared(
 )
 
 
+def test_a_bill_is_closed_when_all_is_done_and_knows_what_was_missed_and_when() -> None:
+    """What a pool holds for nobody afterwards is no part of what a trace costs."""
+    asked = at(0.0, 0.0, 0.0, deadline=70.0)
+    open_, closed = (replay(asked, House(2, 30.0), Fixed(1), 7230.0, closes=closes) for closes in (False, True))
+    assert (open_.paid_seconds, closed.paid_seconds) == (7230.0, 120.0), "at the first look at which all is done"
+    assert (closed.in_time, closed.expired, closed.missed_at) == (1, 2, [70.0, 70.0])
+    assert closed.replicas_most == 1
+    assert closed.samples[-1].at == 120.0
+    never = replay(asked, House(2, 30.0), Fixed(0), 30.0, closes=True)
+    assert (never.missed, never.missed_at) == (3, [70.0] * 3), "nobody was there to tell that it was over"
+
+
 @pytest.mark.parametrize(
     "scaler", [Keda(RULES, lag(2), 2, 0), Keda(RULES, gpu_seconds(30.0, DECLARED), 30.0, 0)], ids=["lag", "gpu_seconds"]
 )
