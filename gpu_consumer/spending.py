@@ -7,11 +7,9 @@ from gpu_consumer.metrics import GpuMetrics
 from gpu_consumer.uptime import Meter
 from schemas.cost import Price
 from schemas.pools import Pool
-from schemas.tenants import Tenants
+from schemas.tenants import OTHER, Tenants
 from schemas.uptime import State, Uptime
 
-# All tenants that are not declared by name: a label must not have as many values as there are strangers.
-OTHER = "other"
 _HOUR_SECONDS = 3600
 _CONFIGS_MAX = 200  # that a process names; those that come later are `other`, too, or versions would add up for ever
 
@@ -28,20 +26,20 @@ class Spending:
         self.price = Price(name, pool.price_usd_per_hour)
         self._metrics = metrics
         self._clock = clock
-        self._declared = frozenset(tenants.tenants) if tenants is not None else frozenset[str]()
+        self._tenants = tenants if tenants is not None else Tenants()
         self._configs: set[str] = set()
         self._meter = Meter(clock.steady())
         metrics.set("price_usd_per_hour", pool.price_usd_per_hour)
         if pool.budget_usd_per_month is not None:
             metrics.set("budget_usd_per_month", pool.budget_usd_per_month)
-        for tenant, quota in ({} if tenants is None else tenants.tenants).items():
+        for tenant, quota in self._tenants.tenants.items():
             if quota.budget_usd_per_month is not None:
                 metrics.set("tenant_budget_usd_per_month", quota.budget_usd_per_month, tenant=tenant)
 
     def book(self, tenant: str, config: str, gpu_seconds: float) -> None:
         """A picture took so long, whether there is one or not. `config`: its label."""
         usd = gpu_seconds * self.price.usd_per_hour / _HOUR_SECONDS
-        label = tenant if tenant in self._declared else OTHER
+        label = self._tenants.label_of(tenant)
         if config not in self._configs:
             config = OTHER if len(self._configs) >= _CONFIGS_MAX else config
             self._configs.add(config)

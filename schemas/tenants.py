@@ -8,6 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from schemas.names import Tenant
 from schemas.yaml_file import read_yaml
 
+# What metrics call all that are not declared by name: a label must not have as many values as there are strangers.
+OTHER = "other"
+
 KEY_PATTERN = r"^[A-Za-z0-9._-]{1,64}$"
 ApiKey = Annotated[str, Field(pattern=KEY_PATTERN)]
 GpuSeconds = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
@@ -79,6 +82,10 @@ class Tenants(_Declared):
     def own_topics(self) -> tuple[str, ...]:
         """Tenants that write to a requests topic of their own."""
         return tuple(name for name, quota in sorted(self.tenants.items()) if quota.topic)
+
+    def label_of(self, tenant: str) -> str:
+        """The tenant, as metrics call it."""
+        return tenant if tenant in self.tenants else OTHER
 
     def quota_of(self, tenant: str) -> Quota | None:
         return self.tenants.get(tenant, self.default)

@@ -17,9 +17,6 @@ from streams.kafka.log import Record, read_log
 from streams.kafka.settings import KafkaSettings
 from streams.metrics import AdmissionMetrics
 
-# All tenants that are not declared by name: a label must not have as many values as there are strangers.
-OTHER = "other"
-
 
 @dataclass(slots=True)
 class UsageCounts:
@@ -31,11 +28,11 @@ class UsageCounts:
 
     def decided(self, tenant: str, verdict: str, number: int, tenants: Tenants) -> None:
         """So many decisions of a tenant."""
-        self.decisions[_label(tenant, tenants), verdict] += number
+        self.decisions[tenants.label_of(tenant), verdict] += number
 
     def ended(self, job: Outstanding, result: Result, tenants: Tenants) -> None:
         """`job`: what the result ended; a result that ends nothing is a second one, and not told."""
-        label = _label(job.tenant, tenants)
+        label = tenants.label_of(job.tenant)
         self.jobs[label, result.status] += 1
         self.gpu_seconds[label] = self.gpu_seconds.get(label, 0.0) + getattr(result, "gpu_seconds", 0.0)
 
@@ -46,10 +43,6 @@ class UsageCounts:
             metrics.count("tenant_jobs_total", number, tenant=tenant, status=status)
         for tenant, seconds in self.gpu_seconds.items():
             metrics.count("tenant_gpu_seconds_total", max(0.0, seconds), tenant=tenant)
-
-
-def _label(tenant: str, tenants: Tenants) -> str:
-    return tenant if tenant in tenants.tenants else OTHER
 
 
 @dataclass(slots=True)
