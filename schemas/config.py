@@ -14,6 +14,7 @@ from pydantic import (
 )
 
 from schemas.codec import canonical, encode, sha256_hex
+from schemas.counted import counted
 
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 Family = Literal["sd15", "sdxl", "sd3", "animatediff"]
@@ -149,7 +150,8 @@ class GenerationConfig(BaseModel):
     def _format_fits_the_frames(self) -> Self:
         if (self.family in VIDEO_FAMILIES) != (self.frames > 1):
             cure = "2 or more" if self.family in VIDEO_FAMILIES else "1"
-            raise ValueError(f"the family {self.family} does not make {self.frames} frames; set frames: {cure}")
+            frames = counted(self.frames, "frame")
+            raise ValueError(f"the family {self.family} does not make {frames}; set frames: {cure}")
         if self.frames > 1 and self.image_format in STILL_FORMATS:
             raise ValueError(f"a {self.image_format} holds one frame, not {self.frames}; set image_format: mp4 or webp")
         if self.frames == 1 and self.image_format == "mp4":

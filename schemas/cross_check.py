@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator
 from schemas.catalogue import DEFAULT_CHANNEL, ConfigCatalogue
 from schemas.config import GenerationConfig
 from schemas.config_file import ConfigFile
+from schemas.counted import counted
 
 
 def siblings(catalogue: ConfigCatalogue) -> list[str]:
@@ -32,7 +33,7 @@ def _unfit(config: GenerationConfig, sibling: GenerationConfig | None) -> str | 
     if (sibling.frames > 1) != (config.frames > 1):
         return "and one of them is a video and the other a picture; name one of its own kind"
     if sibling.max_images < config.max_images:
-        return f"which allows {sibling.max_images} images and not {config.max_images}; raise its max_images"
+        return f"which allows {counted(sibling.max_images, 'image')} and not {config.max_images}; raise its max_images"
     return None
 
 

@@ -71,11 +71,13 @@ class Costs:
     """Of [since, until), widened to full hours of UTC: consumers tell no less. `now`: what is later is unknown."""
 
     def __init__(self, since: datetime, until: datetime, now: datetime) -> None:
-        """Raises ValueError where nothing lies between, or where a calendar ends."""
+        """Raises ValueError where nothing lies between, where it has not begun, or where a calendar ends."""
         if since.year < _YEARS[0] or until.year > _YEARS[1]:
             raise ValueError(f"the period leaves the years {_YEARS[0]} to {_YEARS[1]}; take one of them")
         if since >= until:
             raise ValueError("the period ends before it begins; give an --until that is later than --since")
+        if since >= now:
+            raise ValueError(f"the period has not begun, it is {now:%Y-%m-%dT%H:%M:%SZ}; give a --since that is over")
         self.since = _full_hour(since)
         self.until = until if until == _full_hour(until) else _full_hour(until) + _HOUR
         self._ended = min(until, now)
@@ -114,16 +116,21 @@ class Costs:
                 held.usd[state] += cost_usd(record.seconds(state), record.price_usd_per_hour)
         return dict(sorted(found.items()))
 
-    def projection(self) -> Projection | None:
-        """None where nothing is known of the period."""
+    @property
+    def covered_hours(self) -> float:
+        """How much of the period anything is known of; 0: nothing."""
         if self._first is None:
-            return None
-        covered = (self._ended - max(self.since, self._first)).total_seconds()
-        if covered <= 0:
+            return 0.0
+        return max(0.0, (self._ended - max(self.since, self._first)).total_seconds() / 3600)
+
+    def projection(self, hours_min: float) -> Projection | None:
+        """None where less is covered than `hours_min`: a month would be made of a minute's chances."""
+        covered = self.covered_hours
+        if covered <= 0 or covered < hours_min:
             return None
         last = self._ended - timedelta(microseconds=1)
         days = monthrange(last.year, last.month)[1]
-        return Projection(f"{last:%Y-%m}", days * _DAY_SECONDS // 3600, covered / 3600)
+        return Projection(f"{last:%Y-%m}", days * _DAY_SECONDS // 3600, covered)
 
     def _see(self, at: datetime) -> None:
         """Before the first that is known nothing is: the deployment is younger, or what it said is not kept."""

@@ -11,6 +11,7 @@ from admission.state import State
 from admission.world import World
 from schemas.catalogue import DEFAULT_CHANNEL
 from schemas.control import Placement, Share
+from schemas.counted import counted
 from schemas.effects import outcome, spelt
 from schemas.request import ConfigRef, Lane
 from streams.kafka.groups import Member
@@ -52,7 +53,9 @@ class Table:
 
     def __str__(self) -> str:
         if not self.followed:
-            return f"term {self.term} is for {self.partitions} partitions, more than the pool has: not followed"
+            return (
+                f"term {self.term} is for {counted(self.partitions, 'partition')}, more than the pool has: not followed"
+            )
         told = [
             f"{what} at {_in_words(at)}" for what, at in (("configuration", self.config), ("model", self.model)) if at
         ]
@@ -109,7 +112,7 @@ class Destination:
         if self.config is not None:
             yield "config", self._config()
             yield "model", str(self.model_key)
-            yield "pool", f"{self.pool}, of {self.partitions} partitions"
+            yield "pool", f"{self.pool}, of {counted(self.partitions or 0, 'partition')}"
         if self.lane is not None:
             yield "lane", str(self.lane)
         if self.partition is not None:

@@ -9,6 +9,7 @@ from admission.meters import Levels
 from admission.question import Answer
 from admission.world import World
 from schemas.cost import cost_usd
+from schemas.counted import counted
 from schemas.tenancy import Use, holder_of
 from schemas.tenants import KeyQuota, Span
 
@@ -61,9 +62,10 @@ class Quote:
             instead = f", instead of {self.degraded_from}: too much waits" if self.degraded_from else ""
             yield "config", f"{self.config}{instead}"
         if self.gpu_seconds is not None:
-            yield "price", f"{self.gpu_seconds:g} GPU-seconds, {self.usd:.4f} USD"
+            yield "price", f"{counted(self.gpu_seconds, 'GPU-second')}, {self.usd:.4f} USD"
         if self.wait_seconds_soonest is not None:
-            now = "" if self.gpus_now is None else f"{self.wait_seconds_now:.0f} s with the {self.gpus_now} GPUs now, "
+            gpus = "" if self.gpus_now is None else counted(self.gpus_now, "GPU")
+            now = gpus and f"{self.wait_seconds_now:.0f} s with the {gpus} now, "
             yield "wait", f"{now}{self.wait_seconds_soonest:.0f} s with all {self.gpus_max} of pool {self.pool}"
         if self.lane is not None:
             yield "lane", self.lane
@@ -81,8 +83,9 @@ def verdict(*, enters: bool, code: str | None, message: str | None) -> str:
 
 def silence(partitions: Iterable[int]) -> str:
     """What an answer is worth where these partitions of requests say nothing."""
-    silent = ", ".join(map(str, partitions))
-    return f"partitions {silent} of requests told nothing of late; what waits in them is not counted"
+    silent = sorted(partitions)
+    some = f"partition{'s' if len(silent) > 1 else ''} {', '.join(map(str, silent))}"
+    return f"{some} of requests told nothing of late; what waits in them is not counted"
 
 
 def quote_of(answer: Answer, world: World, silent: tuple[int, ...]) -> Quote:
@@ -130,13 +133,13 @@ def _of_span(use: Use | None, span: Span | None) -> tuple[int | None, float | No
 
 
 def _in_words(left: Left) -> Iterator[str]:
-    yield f"{left.requests:g} requests"
-    for value, what in (
-        (left.gpu_seconds, "GPU-seconds"),
-        (left.day_requests, "requests today (UTC)"),
-        (left.day_gpu_seconds, "GPU-seconds today (UTC)"),
-        (left.month_requests, "requests this month"),
-        (left.month_gpu_seconds, "GPU-seconds this month"),
+    for value, what, when in (
+        (left.requests, "request", ""),
+        (left.gpu_seconds, "GPU-second", ""),
+        (left.day_requests, "request", " today (UTC)"),
+        (left.day_gpu_seconds, "GPU-second", " today (UTC)"),
+        (left.month_requests, "request", " this month"),
+        (left.month_gpu_seconds, "GPU-second", " this month"),
     ):
         if value is not None:
-            yield f"{value:g} {what}"
+            yield f"{counted(value, what)}{when}"

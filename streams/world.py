@@ -10,6 +10,7 @@ from aiokafka.errors import KafkaError
 
 from admission.settings import AdmissionLimits
 from admission.world import World
+from schemas.counted import counted
 from schemas.cross_check import siblings
 from schemas.deployment import DeploymentSettings
 from schemas.errors import CatalogueError
@@ -121,11 +122,13 @@ def topics_missing(catalogue: Catalogue, counts: Mapping[str, int]) -> str | Non
             return f"the topic {topic} is missing; run `kiln topics create`"
     for topic, declared in work.items():
         if counts[topic] < declared:
-            return f"{topic} has {counts[topic]} partitions and its pool declares {declared}; grow the topic"
+            has = counted(counts[topic], "partition")
+            return f"{topic} has {has} and its pool declares {declared}; grow the topic"
     for topic in homes:
         if counts[topic] != catalogue.requests_partitions:
+            has = counted(counts[topic], "partition")
             return (
-                f"{topic} has {counts[topic]} partitions and this process expects {catalogue.requests_partitions}; "
+                f"{topic} has {has} and this process expects {catalogue.requests_partitions}; "
                 "set KILN_TOPICS_REQUESTS_PARTITIONS to what the deployment was born with"
             )
     return None

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from schemas.cancel import Cancel, CancelRequest
 from schemas.codec import encode
+from schemas.counted import counted
 from schemas.errors import CommandError
 from schemas.names import request_name
 from schemas.request import first_problem
@@ -75,7 +76,7 @@ async def _cancel(
         else:
             await client.cancel(names)
         if wait_seconds is None:
-            typer.echo(f"asked for the end of {len(names)}; `kiln results` shows how each ended")
+            typer.echo(f"asked for the end of {counted(len(names), 'request')}; `kiln results` shows how each ended")
             return
         ended = [result async for result in client.follow(names, wait_seconds)]
     _tell(ended, names, wait_seconds)
@@ -100,7 +101,7 @@ def _tell(ended: Sequence[GenerationResult], names: Sequence[tuple[str, str]], s
         Console().print(line, highlight=False, markup=False, soft_wrap=True)
     if len(ended) < len(names):
         raise CommandError(
-            f"{len(names) - len(ended)} of {len(names)} have not ended within {seconds:.0f} s; look with "
+            f"not ended within {seconds:.0f} s: {len(names) - len(ended)} of {len(names)}; look with "
             "`kiln results`, where one that had ended before is, and at `kiln lag` for what waits"
         )
     if not all(isinstance(result, Cancelled) for result in ended):

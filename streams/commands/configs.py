@@ -12,6 +12,7 @@ from rich.table import Column, Table
 from schemas.catalogue import ConfigCatalogue, ConfigProblem
 from schemas.config import GenerationConfig
 from schemas.config_file import ConfigFile
+from schemas.counted import counted
 from schemas.differences import differences
 from schemas.effects import effects
 from schemas.errors import CatalogueError, CommandError
@@ -37,7 +38,7 @@ def list_configs(folder: Folder = None, live: Live = False) -> None:
         for _, config in sorted(file.versions.items()):
             what = (
                 f"{config.family} {config.width}x{config.height}{f'x{config.frames}' if config.frames > 1 else ''}, "
-                f"{config.steps} steps {config.scheduler}"
+                f"{counted(config.steps, 'step')} {config.scheduler}"
             )
             leads = "; ".join((*_channels(file, config), *_stands_in(file, config)))
             table.add_row(config.label, leads, what, f"{config.price.gpu_seconds:g}", config.config_hash[:12])

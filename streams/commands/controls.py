@@ -9,6 +9,8 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
+from schemas.config_file import ConfigFile
+from schemas.counted import counted
 from schemas.stops import ends_ms
 from streams.commands.declared import Declared
 from streams.control import Controls
@@ -55,12 +57,17 @@ def rows(controls: Controls, now: datetime) -> Iterator[Row]:
     for label, retire in sorted(controls.retired.items()):
         yield Row("retire", label, "refused", retire.reason)
     for name, published in controls.published.items():
-        yield Row("config", name, f"versions {', '.join(map(str, sorted(published.file.versions)))}", published.reason)
+        yield Row("config", name, _versions(published.file), published.reason)
     for tenant, allowed in controls.allowed.items():
         quota = allowed.quota
         yield Row("tenant", tenant, f"{quota.per_second:g} a second, {quota.burst:g} at once", allowed.reason)
     for pool, placement in controls.placements.items():
-        yield Row("placement", pool, f"{len(placement.models)} models, term {placement.term}", placement.reason)
+        models = counted(len(placement.models), "model")
+        yield Row("placement", pool, f"{models}, term {placement.term}", placement.reason)
+
+
+def _versions(file: ConfigFile) -> str:
+    return f"version{'s' if len(file.versions) > 1 else ''} {', '.join(map(str, sorted(file.versions)))}"
 
 
 def _at(time: datetime) -> str:

@@ -1,9 +1,11 @@
 """`kiln cost`: GPU-seconds and money of a period, by tenant, config and pool; idle cost; the month, projected."""
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +14,7 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.table import Column, Table
 
+from schemas.counted import counted
 from schemas.deployment import DeploymentSettings
 from schemas.errors import CatalogueError, CommandError, Undecodable
 from schemas.result import parse_result
@@ -35,11 +38,15 @@ Since = Annotated[
     datetime | None, typer.Option(formats=_FORMATS, help="UTC, a full hour.", show_default="the month's beginning")
 ]
 Until = Annotated[datetime | None, typer.Option(formats=_FORMATS, help="UTC, before it.", show_default="now")]
+HoursMin = Annotated[
+    float, typer.Option(min=0, help="Hours of the period that something must be known of before it makes a month.")
+]
 
 
 def cost(
     since: Since = None,
     until: Until = None,
+    hours_min: HoursMin = 1.0,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Show what requests cost, what consumers cost while they were idle, and where the month goes.
@@ -48,7 +55,7 @@ def cost(
     """
     now = datetime.now(UTC)
     end = now if until is None else until.replace(tzinfo=UTC)
-    begin = end.replace(day=1, hour=0, minute=0, second=0, microsecond=0) if since is None else since
+    begin = month_of(end) if since is None else since
     try:
         costs = Costs(begin.replace(tzinfo=UTC), end, now)
     except ValueError as error:
@@ -59,9 +66,14 @@ def cost(
         raise CommandError(str(error)) from error
     run(read_costs(*deployment(), costs))
     if as_json:
-        Console().print_json(json.dumps(as_object(costs, budgets)))
+        Console().print_json(json.dumps(as_object(costs, budgets, hours_min)))
     else:
-        _print(costs, budgets, Console(markup=False, highlight=False))
+        show(costs, budgets, hours_min, Console(markup=False, highlight=False))
+
+
+def month_of(end: datetime) -> datetime:
+    """The beginning of the month that ends then, or has come so far."""
+    return (end - timedelta(microseconds=1)).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
 
 
 class Budgets:
@@ -110,18 +122,18 @@ async def read_costs(kafka: KafkaSettings, catalogue: Catalogue, costs: Costs) -
                     continue  # another than us wrote it: it is nobody's
 
 
-def as_object(costs: Costs, budgets: Budgets) -> dict[str, Any]:
+def as_object(costs: Costs, budgets: Budgets, hours_min: float) -> dict[str, Any]:
     """Money in USD; each request is rounded to a millionth, half to even, and sums are sums of these."""
-    projection, held = costs.projection(), costs.held()
+    projection, held = costs.projection(hours_min), costs.held()
     return {
         "since": costs.since.isoformat(),
         "until": costs.until.isoformat(),
+        "covered_hours": round(costs.covered_hours, 4),
         "projection": None
         if projection is None
         else {
             "month": projection.month,
             "month_hours": projection.month_hours,
-            "covered_hours": round(projection.covered_hours, 4),
             "assumption": str(projection),
         },
         "tenants": _objects("tenant", costs.tenants, projection, budgets.tenants),
@@ -162,27 +174,37 @@ def _of_pool(charged: Charged, held: Held, projection: Projection | None) -> dic
     return found | ({} if projection is None else {"projected_usd": float(projection.of(held.total_usd))})
 
 
-def _print(costs: Costs, budgets: Budgets, console: Console) -> None:
-    projection, held = costs.projection(), costs.held()
+def show(costs: Costs, budgets: Budgets, hours_min: float, console: Console) -> None:
+    """As tables, for people."""
+    projection, held = costs.projection(hours_min), costs.held()
     console.print(f"from {costs.since:%Y-%m-%d %H:%M} until {costs.until:%Y-%m-%d %H:%M} UTC, in USD")
-    if projection is None:
+    if not costs.covered_hours:
         console.print("Nothing is retained of this period; `kiln usage` counts since the deployment began.")
         return
     for what, sums, of_a_month in (("tenant", costs.tenants, budgets.tenants), ("config", costs.configs, {})):
         table = _table(what, "requests", "GPU-seconds", "charged", "month", "budget")
         for name, each in sorted(sums.items()):
             budget = f"{of_a_month[name]:.2f}" if name in of_a_month else ""
-            month = f"{projection.of(each.usd):.2f}"
+            month = _of_month(projection, each.usd)
             table.add_row(name, str(each.requests), f"{each.gpu_seconds:.3f}", str(each.usd), month, budget)
         console.print(table)
     for table in _pools(costs, held, projection, budgets):
         console.print(table)
-    console.print(f"month: {projection}.")
+    console.print(f"month: {projection or _too_little(costs.covered_hours)}.")
     if unpriced := sum(each.unpriced for each in costs.tenants.values()):
-        console.print(f"{unpriced} requests used GPUs under an earlier release, which told no cost.")
+        console.print(f"{counted(unpriced, 'request')} used GPUs under an earlier release, which told no cost.")
 
 
-def _pools(costs: Costs, held: Mapping[str, Held], projection: Projection, budgets: Budgets) -> Iterator[Table]:
+def _too_little(hours: float) -> str:
+    minutes = counted(math.ceil(hours * 60), "minute")
+    return f"too little is covered here to make one of it, {minutes}; --hours-min asks for more"
+
+
+def _of_month(projection: Projection | None, usd: Decimal) -> str:
+    return "" if projection is None else f"{projection.of(usd):.2f}"
+
+
+def _pools(costs: Costs, held: Mapping[str, Held], projection: Projection | None, budgets: Budgets) -> Iterator[Table]:
     """What requests were charged in each pool; what its consumers cost."""
     names = sorted(costs.pools.keys() | held.keys())
     table = _table("pool", "requests", "GPU-seconds", "charged")
@@ -195,7 +217,7 @@ def _pools(costs: Costs, held: Mapping[str, Held], projection: Projection, budge
         there = held.get(name, Held())
         states = [f"{there.usd[state]}\n{there.seconds[state]:.0f} s" for state in STATES]
         budget = f"{budgets.pools[name]:.2f}" if name in budgets.pools else ""
-        table.add_row(name, *states, str(there.total_usd), f"{projection.of(there.total_usd):.2f}", budget)
+        table.add_row(name, *states, str(there.total_usd), _of_month(projection, there.total_usd), budget)
     yield table
 
 

@@ -141,7 +141,7 @@ async def _submit(
                 console.print(f"  {path}", highlight=False, markup=False, soft_wrap=True)
     if len(results) < len(names):
         raise CommandError(
-            f"{len(names) - len(results)} of {len(names)} have not ended after {timeout:.0f} s; look with "
+            f"not ended after {timeout:.0f} s: {len(names) - len(results)} of {len(names)}; look with "
             "`kiln results`, where an id that was sent before has ended already, and at `kiln lag` for what waits"
         )
     if not all(isinstance(result, Succeeded) for result in results):

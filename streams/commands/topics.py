@@ -30,7 +30,7 @@ def create(replication: Replication = None) -> None:
     for name in created:
         _out.print(f"created {name}", highlight=False, soft_wrap=True)
     present = sum(1 for _ in catalogue.specs()) - len(created)
-    _out.print(f"{len(created)} created, {present} were there.")
+    _out.print(f"{len(created)} created, {present} there before.")
 
 
 @app.command()

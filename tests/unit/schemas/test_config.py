@@ -61,7 +61,7 @@ VIDEO = {"family": "animatediff", "frames": 8, "image_format": "mp4"}
         ({"scheduler": "flow-match-euler"}, "set scheduler: any other than flow-match-euler"),
         ({**FLOW, "width": 72}, "set width and height to multiples of 16"),
         ({"frames": 8, "image_format": "mp4"}, "the family sd15 does not make 8 frames; set frames: 1"),
-        ({**VIDEO, "frames": 1}, "the family animatediff does not make 1 frames; set frames: 2 or more"),
+        ({**VIDEO, "frames": 1}, "the family animatediff does not make 1 frame; set frames: 2 or more"),
         ({**VIDEO, "image_format": "png"}, "a png holds one frame, not 8; set image_format: mp4 or webp"),
         ({**VIDEO, "image_format": "jpeg"}, "a jpeg holds one frame, not 8; set image_format: mp4 or webp"),
         ({"image_format": "mp4"}, "set image_format: png, webp or jpeg"),

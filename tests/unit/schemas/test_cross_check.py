@@ -29,7 +29,7 @@ def priced(name: str, gpu_seconds: float, degrades_to: str | None = None, **more
         (priced("cheap", 1, retired=True), "which is retired"),
         (priced("cheap", 2), "which is not cheaper (2 GPU-seconds a picture, not less than 2)"),
         (priced("cheap", 1, **VIDEO), "one of them is a video"),
-        (priced("cheap", 1, max_images=1), "which allows 1 images and not 4"),
+        (priced("cheap", 1, max_images=1), "which allows 1 image and not 4"),
     ],
 )
 def test_a_sibling_can_stand_in(sibling: ConfigFile, fault: str | None) -> None:

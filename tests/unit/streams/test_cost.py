@@ -1,13 +1,17 @@
 """What a period cost, from results and from the hours of consumers."""
 
+import io
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
+from rich.console import Console
 
+from schemas.deployment import DeploymentSettings
 from schemas.result import Cancelled, ConfigUsed, Expired, Failed, Rejected
 from schemas.uptime import STATES, Uptime
+from streams.commands.cost import Budgets, as_object, month_of, show
 from streams.cost import UNKNOWN, Costs
 
 NOON = datetime(2026, 11, 10, 12, tzinfo=UTC)
@@ -80,16 +84,17 @@ def test_the_newest_record_of_an_hour_counts_at_the_price_it_had(costs: Costs) -
 
 def test_a_month_goes_as_the_part_that_is_known() -> None:
     costs = Costs(NOON, NOON + 30 * HOUR, NOON + 2 * HOUR)
-    assert costs.projection() is None
+    assert (costs.covered_hours, costs.projection(0)) == (0.0, None)
     assert (costs.held(), costs.tenants) == ({}, {})
     costs.fold_uptime(hour(NOON + HOUR, idle=3600))  # the deployment's first
-    projection = costs.projection()
+    assert costs.projection(1.01) is None, "less than was asked for"
+    projection = costs.projection(1)
     assert projection is not None
     assert (projection.covered_hours, projection.month_hours) == (1.0, 720)
     assert projection.of(Decimal("2.5")) == 1800
     assert str(projection) == "2026-11, if all its 720 hours go as the 1.00 covered here did"
     costs.fold_result(ended(-600))  # it is older than the period: all of that is covered
-    projection = costs.projection()
+    projection = costs.projection(1)
     assert projection is not None
     assert projection.covered_hours == 2.0
 
@@ -97,6 +102,35 @@ def test_a_month_goes_as_the_part_that_is_known() -> None:
 def test_a_period_ends_after_it_begins() -> None:
     with pytest.raises(ValueError, match="later than --since"):
         Costs(NOON, NOON, NOON)
+
+
+def test_a_period_that_has_not_begun_says_so() -> None:
+    with pytest.raises(ValueError, match="has not begun, it is 2026-11-10T12:00:00Z"):
+        Costs(NOON, NOON + HOUR, NOON)
+
+
+def test_an_end_alone_is_of_the_month_that_ends_there() -> None:
+    november, december = datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 12, 1, tzinfo=UTC)
+    assert [month_of(NOON), month_of(december), month_of(december + HOUR)] == [november, november, december]
+
+
+def told(costs: Costs) -> str:
+    """As `kiln cost` prints it, on one line."""
+    console = Console(file=io.StringIO(), width=200)
+    show(costs, Budgets(DeploymentSettings()), 1.0, console)
+    return " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
+
+
+def test_a_minute_makes_no_month() -> None:
+    costs = Costs(NOON, NOON + HOUR, NOON + HOUR)
+    costs.fold_result(ended(59, cost_usd=1.0))
+    text = told(costs)
+    assert "month: too little is covered here to make one of it, 1 minute; --hours-min" in text
+    assert "1.000000" in text
+    assert "720.00" not in text
+    assert as_object(costs, Budgets(DeploymentSettings()), 1.0)["projection"] is None
+    costs.fold_result(ended(-600))
+    assert "720.00" in told(costs)
 
 
 @pytest.mark.parametrize(("since", "until"), [(1, 2026), (2026, 9999), (1, 9999)])

@@ -27,10 +27,10 @@ def test_a_quote_of_a_request_that_would_enter() -> None:
     assert found.left == (Left(TENANT, 7.0, 90.0, 8, 40.0, None, None),)
     text = str(found)
     assert "6 GPU-seconds, 0.0017 USD" in text
-    assert "40 s with the 1 GPUs now, 10 s with all 4 of pool default" in text
+    assert "40 s with the 1 GPU now, 10 s with all 4 of pool default" in text
     assert "alice then has 7 requests, 90 GPU-seconds, 8 requests today (UTC), 40 GPU-seconds today (UTC) left" in text
     assert "verdict   it would enter" in text
-    assert "partitions 2 of requests told nothing of late" in text
+    assert "partition 2 of requests told nothing of late" in text
     json = found.json()
     assert json["left"] == [
         {"account": TENANT, "requests": 7.0, "gpu_seconds": 90.0, "day_requests": 8, "day_gpu_seconds": 40.0}

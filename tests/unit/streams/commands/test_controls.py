@@ -9,7 +9,18 @@ import typer
 from pydantic import BaseModel
 
 from schemas.codec import encode
-from schemas.control import Channel, Drop, Pause, Placement, PublishConfig, Retire, SetQuota, Subject, control_key
+from schemas.control import (
+    Channel,
+    Drop,
+    Pause,
+    Placement,
+    PublishConfig,
+    Retire,
+    SetQuota,
+    Share,
+    Subject,
+    control_key,
+)
 from schemas.errors import CommandError
 from schemas.tenants import Quota
 from streams.commands import drop
@@ -39,7 +50,10 @@ def test_every_word_is_a_row() -> None:
         (control_key("retire", "sketch", "1"), Retire(reason="another model")),
         (control_key("config", "sketch"), PublishConfig(file=config_file("sketch"), reason="fewer steps")),
         (control_key("tenant", "blue"), SetQuota(quota=Quota(per_second=2, burst=5), reason="a launch")),
-        (control_key("placement", "h200"), Placement(term=3, partitions=8, models={})),
+        (
+            control_key("placement", "h200"),
+            Placement(term=3, partitions=8, models={"m": (Share(partition=0, weight=1),)}),
+        ),
     ) == [
         ("pause", "pool/h200", "until 2030-01-31T12:10:00Z", "a new driver"),
         ("pause", "tenant/blue", "until it is resumed", ""),
@@ -49,7 +63,7 @@ def test_every_word_is_a_row() -> None:
         ("retire", "sketch@1", "refused", "another model"),
         ("config", "sketch", "versions 1, 2", "fewer steps"),
         ("tenant", "blue", "2 a second, 5 at once", "a launch"),
-        ("placement", "h200", "0 models, term 3", ""),
+        ("placement", "h200", "1 model, term 3", ""),
     ]
 
 
