@@ -152,7 +152,7 @@ class Holding:
     async def _place(self) -> None:
         """Say where work goes from now on, if it is time and that has changed."""
         world = self._around.world.current
-        tables = [] if world is None else self._around.placing.news(time.monotonic(), world.placements)
+        tables = [] if world is None else await self._around.placing.news(time.monotonic(), world.placements)
         if tables:
             await self._lease.transact(lambda: progress(self._state, self._catalogue, tables))
             self._around.metrics.count("placements_total", len(tables))

@@ -1,10 +1,13 @@
 """When the controller says where work goes."""
 
+import asyncio
+import threading
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
-from admission.placement import Bounds, Unit
+from admission.placement import Bounds, Unit, place
 from schemas.control import Placement, decode_control
 from schemas.demand import Demand
 from schemas.topics import RECORD_BYTES_MAX
@@ -38,7 +41,7 @@ def test_all_partitions_work_is_summed_up_by_configuration() -> None:
     assert loads_of("b", told) == {}
 
 
-def test_a_table_stays_below_what_a_record_may_be() -> None:
+async def test_a_table_stays_below_what_a_record_may_be() -> None:
     """What is too large would end the lease of requests[0], again and again."""
     rates = {f"m{n % 9}/{n:064x}": 1.0 + n for n in range(3 * UNITS_MAX)}
     told = [Demand(partition=at, waiting={}, rates={"a": rates}, at=datetime.now(UTC)) for at in (0, 1)]
@@ -46,39 +49,56 @@ def test_a_table_stays_below_what_a_record_may_be() -> None:
     assert len(loads) == UNITS_MAX + 9
     assert sum(loads.values()) == pytest.approx(2 * sum(rates.values()))
     assert Unit(*max(rates, key=rates.__getitem__).split("/")) in loads, "the hottest are told apart"
-    (said,) = placing(*told).news(0.0, {})
+    (said,) = await placing(*told).news(0.0, {})
     assert len(said.value or b"") < RECORD_BYTES_MAX / 2
 
 
-def test_a_table_is_said_for_each_pool_that_has_work() -> None:
-    (said,) = placing(demand(0, m_x=1.0), demand(1, m_y=1.0)).news(0.0, {})
+async def test_a_table_is_said_for_each_pool_that_has_work() -> None:
+    (said,) = await placing(demand(0, m_x=1.0), demand(1, m_y=1.0)).news(0.0, {})
     assert said.key == b"placement/a"
     table = table_of(said)
     assert (table.term, table.partitions, set(table.configs)) == (0, 4, {"x", "y"})
 
 
-def test_what_did_not_change_is_not_said_again_and_a_change_has_a_higher_term() -> None:
+async def test_what_did_not_change_is_not_said_again_and_a_change_has_a_higher_term() -> None:
     told = [demand(0, m_x=1.0), demand(1, m_y=1.0)]
-    (said,) = placing(*told).news(0.0, {})
+    (said,) = await placing(*told).news(0.0, {})
     known = {"a": table_of(said).model_copy(update={"term": 7})}
-    assert placing(*told).news(0.0, known) == []
-    (said,) = placing(told[0], demand(1, m_y=1.0, m_z=4.0)).news(0.0, known)
+    assert await placing(*told).news(0.0, known) == []
+    (said,) = await placing(told[0], demand(1, m_y=1.0, m_z=4.0)).news(0.0, known)
     assert table_of(said).term == 8
 
 
-def test_it_is_thought_over_no_more_often_than_it_should() -> None:
+async def test_it_is_thought_over_no_more_often_than_it_should() -> None:
     one = placing(demand(0, m_x=1.0), demand(1, m_y=1.0))
-    assert one.news(100.0, {})
-    assert one.news(159.0, {}) == []
-    assert one.news(160.0, {})
+    assert await one.news(100.0, {})
+    assert await one.news(159.0, {}) == []
+    assert await one.news(160.0, {})
 
 
-def test_nothing_moves_while_a_partition_is_silent() -> None:
-    assert placing(demand(0, m_x=1.0)).news(0.0, {}) == []
+async def test_nothing_moves_while_a_partition_is_silent() -> None:
+    assert await placing(demand(0, m_x=1.0)).news(0.0, {}) == []
 
 
-def test_configurations_that_are_not_told_apart_have_weight_and_no_place_of_their_own() -> None:
-    (said,) = placing(demand(0, m_=3.0, n_x=1.0), demand(1)).news(0.0, {})
+async def test_configurations_that_are_not_told_apart_have_weight_and_no_place_of_their_own() -> None:
+    (said,) = await placing(demand(0, m_=3.0, n_x=1.0), demand(1)).news(0.0, {})
     table = table_of(said)
     assert set(table.configs) == {"x"}
     assert {share.partition for share in table.models["m"]} == {0, 1, 2}
+
+
+async def test_a_large_table_is_made_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heartbeats are sent from it."""
+    begun, go_on = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def slow(*args: Any, **given: Any) -> Placement:
+        loop.call_soon_threadsafe(begun.set)
+        assert go_on.wait(60)
+        return place(*args, **given)
+
+    monkeypatch.setattr("streams.placing.place", slow)
+    making = asyncio.create_task(placing(demand(0, m_x=1.0), demand(1, m_y=1.0)).news(0.0, {}))
+    await begun.wait()
+    go_on.set()
+    assert [table_of(each).term for each in await making] == [0]
