@@ -6,10 +6,14 @@ from urllib.parse import unquote, urlsplit
 from schemas.codec import sha256_hex
 from schemas.errors import CommandError
 from schemas.result import Artifact
+from schemas.settings import read_settings
+from streams.s3 import S3Settings, s3_client
+
+_AS_CONSUMERS = "set KILN_STORE_ENDPOINT_URL, KILN_STORE_REGION and the credentials as the GPU consumers have them"
 
 
 def fetch(artifact: Artifact) -> bytes:
-    """The artifact's bytes, verified against its SHA-256. Blocks; boto3 finds credentials and endpoint by itself.
+    """The artifact's bytes, verified against its SHA-256. Blocks. An S3 server is reached as GPU consumers do.
 
     Raises CommandError where it cannot be fetched or differs.
     """
@@ -29,14 +33,15 @@ def read(uri: str) -> bytes:
 
 
 def _fetch_s3(bucket: str, path: str) -> bytes:
-    import boto3
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
-        body = boto3.client("s3").get_object(Bucket=bucket, Key=unquote(path.lstrip("/")))["Body"]
+        body = s3_client(read_settings(S3Settings)).get_object(Bucket=bucket, Key=unquote(path.lstrip("/")))["Body"]
         data: bytes = body.read()
     except (BotoCoreError, ClientError) as error:
-        raise CommandError(f"s3://{bucket}{path} cannot be fetched: {error}") from error
+        code = error.response.get("Error", {}).get("Code") if isinstance(error, ClientError) else None
+        cure = "look there whether it was removed" if code == "NoSuchKey" else _AS_CONSUMERS
+        raise CommandError(f"s3://{bucket}{path} cannot be fetched: {' '.join(str(error).split())}; {cure}") from error
     return data
 
 

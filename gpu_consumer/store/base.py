@@ -5,11 +5,12 @@ Every call is synchronous and blocks up to the settings' deadline: the consumer 
 
 import re
 from pathlib import Path
-from typing import Literal, Protocol, Self
+from typing import Protocol, Self
 from urllib.parse import unquote
 
 from pydantic import Field, field_validator, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from streams.s3 import S3Settings
 
 KEY_LENGTH_MAX = 1024  # bytes; Amazon S3's limit for a key, prefix included
 _PART = re.compile(r"[0-9a-zA-Z._-]{1,255}")
@@ -75,21 +76,10 @@ def check_key(key: str) -> str:
     return key
 
 
-class StoreSettings(BaseSettings):
-    """Where artifacts and outcomes go, and how long one operation may take. boto3's own chain finds the credentials."""
-
-    model_config = SettingsConfigDict(env_prefix="KILN_STORE_", frozen=True)
+class StoreSettings(S3Settings):
+    """Where artifacts and outcomes go, and how long one operation may take."""
 
     url: str = Field("file://.kiln/store", description="file://DIRECTORY or s3://BUCKET/PREFIX")
-    endpoint_url: str | None = Field(
-        None, pattern=r"^https?://\S+$", description="another S3 server than Amazon's, such as http://minio:9000"
-    )
-    region: str | None = Field(None, description="the bucket's region; else AWS_REGION or the profile decides")
-    addressing_style: Literal["path", "virtual", "auto"] = Field(
-        "auto", description="path where the name bucket.host does not resolve (most servers inside a cluster)"
-    )
-    connect_timeout_seconds: float = Field(2, gt=0, le=60, description="to open one connection")
-    read_timeout_seconds: float = Field(10, gt=0, le=300, description="of silence within one attempt")
     deadline_seconds: float = Field(
         30,
         gt=0,

@@ -11,10 +11,9 @@ import hashlib
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
-import boto3
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
@@ -22,10 +21,10 @@ from gpu_consumer.store.base import StoreRefused, StoreSettings, StoreUnavailabl
 from gpu_consumer.store.probe import check_promises
 from gpu_consumer.store.retry import Patience, Timing
 from gpu_consumer.store.s3_errors import Cure, failure_of, is_missing, is_taken
+from streams.s3 import Client, s3_client
 
 logger = logging.getLogger(__name__)
 
-Client = Any  # boto3 makes its classes at run time
 T = TypeVar("T")
 
 _CHUNK_BYTES = 1 << 20  # the deadline is looked at once a chunk of a download
@@ -33,24 +32,16 @@ _ERRORS = (BotoCoreError, ClientError, ResponseParserError)
 
 
 def connector(settings: StoreSettings) -> Callable[[], Client]:
-    """Makes clients, each from a new session: credentials are looked up afresh in the environment and on disk."""
-    config = Config(
-        connect_timeout=settings.connect_timeout_seconds,
-        read_timeout=settings.read_timeout_seconds,
+    """Makes clients."""
+    return partial(
+        s3_client,
+        settings,
         retries={"total_max_attempts": 1, "mode": "standard"},
         max_pool_connections=settings.connections_max,
-        signature_version="s3v4",
-        s3={"addressing_style": settings.addressing_style},
         request_checksum_calculation="when_required",  # we send a SHA-256 of our own
         response_checksum_validation="when_supported",
         tcp_keepalive=True,
     )
-
-    def connect() -> Client:
-        session = boto3.session.Session(region_name=settings.region)
-        return session.client("s3", endpoint_url=settings.endpoint_url, config=config)
-
-    return connect
 
 
 class _Operation:

@@ -12,6 +12,7 @@ from gpu_consumer.store.base import StoreSettings
 from gpu_consumer.store.choice import open_store
 from gpu_consumer.store.outcomes import OutcomeStore
 from schemas.config import GenerationConfig
+from streams.artifacts import fetch
 from tests.integration.gpu_pool import GpuPool, work_item
 from tests.kafka import POOL
 from tests.s3server import s3_env, s3_server, s3_store_url
@@ -88,3 +89,4 @@ async def test_pictures_and_outcomes_lie_in_s3(
         data = store.get(artifact.uri.removeprefix(f"{s3_store_url}/"))
         assert data is not None
         assert hashlib.sha256(data).hexdigest() == artifact.sha256
+        assert fetch(artifact) == data, "a command gets it from the same server"
