@@ -6,27 +6,25 @@ A secret is never written here: only the name of the Secret that has it.
 import json
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-_NAME = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
-Name = Annotated[str, Field(pattern=rf"^{_NAME}$", description="a name in small letters, digits and -")]
-_PART = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
-_SUBDOMAIN = rf"{_PART}(\.{_PART})*"  # RFC 1123
-Named = Annotated[
-    str, Field(pattern=rf"^{_SUBDOMAIN}$", max_length=253, description="a name in small letters, digits, . and -")
-]
-_KEY = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
-Key = Annotated[
-    str, Field(pattern=rf"^({_SUBDOMAIN}/)?{_KEY}$", description="a key of labels, as `example.com/name` or `name`")
-]
-_PORT = r"([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
-# A tag or a digest must be there: without one it is `latest`, and two pods of one pool may differ.
-Image = Annotated[str, Field(pattern=r"^[a-z0-9][A-Za-z0-9._/:-]*(:[A-Za-z0-9_][A-Za-z0-9._-]*|@sha256:[0-9a-f]{64})$")]
-Address = Annotated[str, Field(pattern=rf"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?:{_PORT}$")]
-Quantity = Annotated[
-    str, Field(pattern=r"^[0-9]+(\.[0-9]+)?(m|Ki|Mi|Gi|Ti)?$", description="a quantity in quotes, as '500m' or '16Gi'")
-]
-Labels = dict[Key, Annotated[str, Field(pattern=rf"^({_KEY})?$")]]
+from schemas.kubernetes import (
+    Address,
+    Addresses,
+    Cpu,
+    FileName,
+    Folder,
+    HttpUrl,
+    Image,
+    KeyOfTenant,
+    LabelKey,
+    Labels,
+    Name,
+    Named,
+    Region,
+    Size,
+    StoreUrl,
+)
 
 
 def _text(value: object) -> str:
@@ -40,6 +38,16 @@ def _text(value: object) -> str:
     )
 
 
+def _others(labels: Labels) -> Labels:
+    """By these the renderer, the chart and `kubectl get -l` find what belongs together."""
+    for key in labels:
+        if key in _OWN_LABELS or key.startswith("promptkiln.dev/"):
+            raise ValueError(f"{key} says already what an object of ours is; take it out")
+    return labels
+
+
+_OWN_LABELS = {f"app.kubernetes.io/{each}" for each in ("name", "component", "managed-by")}
+MoreLabels = Annotated[Labels, AfterValidator(_others)]
 EnvironmentValue = Annotated[str, BeforeValidator(_text)]
 EnvironmentName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
 
@@ -57,13 +65,10 @@ class Images(_Block):
 
 
 class KafkaCluster(_Block):
-    bootstrap_servers: Annotated[
-        str,
-        Field(
-            pattern=rf"^[^\s,]+:{_PORT}(,[^\s,]+:{_PORT})*$",
-            description="host:port, by commas; a Service with its namespace, since KEDA asks from one of its own",
-        ),
-    ] = "kiln-kafka-bootstrap.promptkiln.svc:9093"
+    bootstrap_servers: Addresses = Field(
+        default="kiln-kafka-bootstrap.promptkiln.svc:9093",
+        description="host:port, by commas; a Service with its namespace, since KEDA asks from one of its own",
+    )
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
         default="SASL_SSL", description="SASL proves a password by SCRAM-SHA-512, SSL alone a certificate."
     )
@@ -101,11 +106,9 @@ class KafkaCluster(_Block):
 
 
 class StorePlace(_Block):
-    url: Annotated[str, Field(pattern=r"^(s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/\S*)?|file:///[^\s:]+)$")] = Field(
-        default="s3://promptkiln/artifacts", description="s3://BUCKET/PREFIX, or file:///FOLDER of a claim."
-    )
-    endpoint_url: Annotated[str, Field(pattern=r"^https?://\S+$")] | None = None
-    region: str | None = None
+    url: StoreUrl = "s3://promptkiln/artifacts"
+    endpoint_url: HttpUrl | None = None
+    region: Region | None = None
     addressing_style: Literal["path", "virtual", "auto"] = "auto"
     secret: Named | None = Field(
         default=None,
@@ -130,7 +133,7 @@ class Models(_Block):
 
     claim: Named | None = Field(default=None, description="A volume claim, mounted to be read only.")
     image: Image | None = Field(default=None, description="An image whose files are the folder: Kubernetes 1.35.")
-    path: Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/-]+$")] = "/models"
+    path: Folder = "/models"
 
     @model_validator(mode="after")
     def _from_one_place(self) -> Self:
@@ -140,13 +143,13 @@ class Models(_Block):
 
 
 class Resources(_Block):
-    cpu: Quantity = "1"
-    memory: Quantity = "1Gi"
+    cpu: Cpu = "1"
+    memory: Size = "1Gi"
 
 
 class SecretKey(_Block):
     secret: Named = Field(description="Name of the Secret.")
-    key: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,253}$")] = Field(description="The key in it.")
+    key: FileName = Field(description="The key in it.")
 
 
 class Replicated(Resources):
@@ -156,8 +159,8 @@ class Replicated(Resources):
 class Admission(Replicated):
     """No more replicas than requests has partitions: the others would idle."""
 
-    signing_keys: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}/[A-Za-z0-9._-]{1,64}$")], SecretKey] = (
-        Field(default={}, description="`TENANT/KEY ID` -> where its secret is.")
+    signing_keys: dict[KeyOfTenant, SecretKey] = Field(
+        default={}, description="`TENANT/KEY ID` -> where its secret is."
     )
     terms: Named | None = Field(
         default=None, description="Name of the ConfigMap whose terms.txt no prompt may hold; of the policy `list`."
@@ -167,8 +170,8 @@ class Admission(Replicated):
 class GpuHost(Resources):
     """What a GPU consumer has of its node beside the card."""
 
-    cpu: Quantity = "4"
-    memory: Quantity = "16Gi"
+    cpu: Cpu = "4"
+    memory: Size = "16Gi"
 
 
 class Spot(_Block):
@@ -177,22 +180,24 @@ class Spot(_Block):
     node_selector: Labels = Field(
         default={"karpenter.sh/capacity-type": "spot"}, description="How such nodes are labelled here."
     )
-    taint: Key | None = Field(default=None, description="The key of their taint, where they have one.")
+    taint: LabelKey | None = Field(default=None, description="The key of their taint, where they have one.")
     notice_seconds: Annotated[int, Field(ge=20, le=3600)] = Field(
         default=30, description="From the notice until the node is gone: the whole grace of a pod."
     )
 
 
 class Monitoring(_Block):
-    labels: Labels = Field(default={}, description="Of PodMonitors and PrometheusRules: what Prometheus selects.")
-    dashboard_labels: Labels = Field(default={"grafana_dashboard": "1"}, description="What Grafana's sidecar selects.")
+    labels: MoreLabels = Field(default={}, description="Of PodMonitors and PrometheusRules: what Prometheus selects.")
+    dashboard_labels: MoreLabels = Field(
+        default={"grafana_dashboard": "1"}, description="What Grafana's sidecar selects."
+    )
     namespace: Name = Field(default="monitoring", description="Where Prometheus is: it alone may scrape.")
     scrape_seconds: Annotated[int, Field(ge=1, le=3600)] = 15
 
 
 class Scaler(Resources):
-    cpu: Quantity = "250m"
-    memory: Quantity = "256Mi"
+    cpu: Cpu = "250m"
+    memory: Size = "256Mi"
     address: Address | None = Field(
         default=None, description="host:port at which KEDA asks. Absent: the Service that is rendered."
     )
@@ -213,7 +218,7 @@ class Cluster(_Block):
     gpu_consumer: GpuHost = GpuHost()
     spot: Spot = Spot()
     monitoring: Monitoring = Monitoring()
-    service_account_annotations: dict[Key, str] = Field(
+    service_account_annotations: dict[LabelKey, str] = Field(
         default={}, description="Of every service account: how a cloud gives its pods an identity."
     )
     environment: dict[EnvironmentName, EnvironmentValue] = Field(

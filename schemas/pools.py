@@ -7,10 +7,16 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from schemas.cluster import Cluster, Named
+from schemas.cluster import Cluster
+from schemas.kubernetes import Named, form
 from schemas.yaml_file import read_yaml
 
 _VOID = frozenset({"nvidia", "shared"})
+PoolName = Annotated[str, form(r"[a-z0-9-]{1,40}", "name of a pool", "at most 40 small letters, digits and '-'")]
+MigProfile = Annotated[
+    str,
+    form(r"[1-9]g\.[0-9]+gb(\.[a-z]+)?", "MIG profile", "it as `nvidia-smi mig -lgip` shows it, such as 1g.18gb"),
+]
 WaitSeconds = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 
 
@@ -69,9 +75,7 @@ class Pool(BaseModel):
     job_seconds_max: WaitSeconds = Field(
         default=600.0, description="The longest job that may run here: the grace of a pod that is asked to stop."
     )
-    mig_profile: Annotated[str, Field(pattern=r"^[1-9]g\.[0-9]+gb(\.[a-z]+)?$")] | None = Field(
-        default=None, description="A slice instead of a card, as `1g.18gb`."
-    )
+    mig_profile: MigProfile | None = Field(default=None, description="A slice instead of a card, as `1g.18gb`.")
     resource_claim_template: Named | None = Field(
         default=None, description="Dynamic resource allocation instead of the device plugin's resource."
     )
@@ -128,7 +132,7 @@ def _words(product: str) -> tuple[list[str], list[str]]:
 class Pools(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    pools: dict[Annotated[str, Field(pattern=r"^[a-z0-9-]{1,40}$")], Pool]
+    pools: dict[PoolName, Pool]
     cluster: Cluster = Cluster()
 
 

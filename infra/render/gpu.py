@@ -144,6 +144,10 @@ def _placed(declared: Declared, name: str, pool: Pool) -> dict[str, Any]:
     elif pool.mig_profile or pool.resource_claim_template:
         raise CatalogueError(f"pools.{name}: a pool on {CPU!r} has no card to take; name its gpu_product")
     if pool.spot:
+        if _PRODUCT in declared.cluster.spot.node_selector:
+            raise CatalogueError(
+                f"cluster.spot.node_selector has {_PRODUCT}, which is each pool's gpu_product; take it out"
+            )
         chosen |= declared.cluster.spot.node_selector
         if taint := declared.cluster.spot.taint:
             tolerated.append({"key": taint, "operator": "Exists", "effect": "NoSchedule"})
@@ -156,9 +160,9 @@ def _placed(declared: Declared, name: str, pool: Pool) -> dict[str, Any]:
 def _label_value(name: str, product: str) -> str:
     """As GPU feature discovery labels nodes; another spelling would leave every pod without a node, and silently."""
     spelt = re.sub(r"[^A-Za-z0-9._-]+", "-", product)[:_LABEL_VALUE_MAX].strip("._-")
-    if spelt != product:
+    if spelt != product or not spelt:
         raise CatalogueError(
             f"pools.{name}.gpu_product is {product!r}, which no node is labelled; write the value of {_PRODUCT} as "
-            f"`kubectl get nodes -L {_PRODUCT}` shows it, such as {spelt}"
+            f"`kubectl get nodes -L {_PRODUCT}` shows it, such as {spelt or 'NVIDIA-H200'}"
         )
     return product

@@ -16,6 +16,7 @@ from infra.render.declared import Declared
 from infra.render.gpu import COMPONENT
 from infra.render.manifest import Manifest, to_yaml
 from infra.render.names import SCALER
+from schemas.kubernetes import FAR_HOST, IMAGE, LATEST, S3_URL
 
 CHART = "promptkiln"
 _NAMESPACE = "{{ .Release.Namespace }}"
@@ -136,11 +137,11 @@ def _open_scaled(made: Manifest, namespace: str, holes: _Holes) -> None:
 
 def _schema(declared: Declared) -> dict[str, Any]:
     """What a value may be, so that what was rendered around it stays true: ports of policies, mounts, caps of KEDA."""
-    image = {"type": "string", "pattern": "(:[A-Za-z0-9_][A-Za-z0-9._-]*|@sha256:[0-9a-f]{64})$"}
+    image = {"type": "string", "pattern": f"^{IMAGE}$", "not": {"pattern": LATEST}}
     ports = sorted({each.rpartition(":")[2] for each in declared.cluster.kafka.bootstrap_servers.split(",")})
-    address = rf"[^\s,]+:({'|'.join(ports)})"
+    address = f"{FAR_HOST}:({'|'.join(ports)})"
     url = declared.cluster.store.url
-    store = {"const": url} if declared.cluster.store.claim else {"type": "string", "pattern": "^s3://"}
+    store = {"const": url} if declared.cluster.store.claim else {"type": "string", "pattern": f"^{S3_URL}$"}
     home = declared.catalogue.requests_partitions
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",

@@ -45,10 +45,23 @@ def test_a_misspelt_field_of_pools_is_one_sentence_with_the_cure(
     [
         (
             {"images": {"services": "promptkiln"}},
-            r"cluster\.images\.services: .* \(Of admission, .* its tag or digest\)$",
+            r"^pools\.yaml: cluster\.images\.services: 'promptkiln' is no image .*; write NAME:TAG or ",
         ),
-        ({"admission": {"cpu": 1}}, r"cluster\.admission\.cpu: .* \(a quantity in quotes, as '500m' or '16Gi'\)$"),
-        ({"scaler": {"address": "scaler"}}, r"cluster\.scaler\.address: .* \(host:port at which KEDA asks"),
+        ({"admission": {"cpu": 1}}, r"cluster\.admission\.cpu: .* \(CPUs in quotes, as '4' or '500m'\)$"),
+        ({"scaler": {"address": "scaler"}}, r"cluster\.scaler\.address: 'scaler' is no address; write HOST:PORT"),
+        (
+            {"kafka": {"bootstrap_servers": "kafka:9092"}},
+            r"cluster\.kafka\.bootstrap_servers: 'kafka:9092' has no namespace .*; write kafka\.NAMESPACE\.svc:9092$",
+        ),
+        (
+            {"admission": {"signing_keys": {"../..": {"secret": "a", "key": "b"}}}},
+            r"signing_keys\.\.\./\.\.\.\[key\]: '\.\./\.\.' is no key .*; write TENANT/KEY ID, as atelier/web$",
+        ),
+        ({"spot": {"node_selector": {"spot": True}}}, r"node_selector\.spot: .* write the text of it in quotes$"),
+        (
+            {"admission": {"signing_keys": {"a/b": {"secret": "../..", "key": "b"}}}},
+            r"secret: .* is no name of an object",
+        ),
         ({"store": {"url": "file:///x"}}, "give `claim`, or an s3:// url"),
         ({"models": {"claim": "a", "image": "b:1"}}, "take one out"),
     ],

@@ -86,6 +86,14 @@ def test_a_pod_on_a_node_that_may_go_drains_within_its_notice(example: Declared)
     assert pod["nodeSelector"]["karpenter.sh/capacity-type"] == "spot"
 
 
+def test_a_node_selector_of_spot_nodes_that_would_take_another_card_is_refused(declare: Declare) -> None:
+    def change(body: dict[str, Any]) -> None:
+        body["cluster"]["spot"] = {"node_selector": {"nvidia.com/gpu.product": "NVIDIA-L4"}}
+
+    with pytest.raises(CatalogueError, match=r"spot\.node_selector has nvidia\.com/gpu\.product, .* take it out"):
+        _pod(declare(change), "slices")
+
+
 def test_a_tainted_node_that_may_go_is_tolerated(declare: Declare) -> None:
     def change(body: dict[str, Any]) -> None:
         body["cluster"]["spot"] = {"taint": "cloud.google.com/gke-spot", "notice_seconds": 25}
@@ -146,6 +154,7 @@ def test_what_a_consumer_does_not_read_starts_none_anew(declare: Declare) -> Non
         ({"gpu_product": "NVIDIA H200"}, "write the value of nvidia.com/gpu.product .* such as NVIDIA-H200"),
         ({"gpu_product": "NVIDIA/H200@x"}, "write the value of nvidia.com/gpu.product .* such as NVIDIA-H200-x"),
         ({"gpu_product": "_H200"}, "such as H200"),
+        ({"gpu_product": ""}, "such as NVIDIA-H200"),
         ({"job_seconds_max": 1e6}, "pools.default.job_seconds_max is 1e\\+06; .* lower it"),
         ({"gpu_product": "cpu", "mig_profile": "1g.10gb"}, "a pool on 'cpu' has no card to take"),
     ],

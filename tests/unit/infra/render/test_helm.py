@@ -57,7 +57,7 @@ def test_with_its_own_values_the_chart_is_the_base(declare: Declare) -> None:
 def test_values_reach_every_object_that_has_them(example: Declared) -> None:
     given = values(example)
     given["cluster"]["images"] = {"services": "a:1", "gpu_consumer": "b:1"}
-    given["cluster"]["kafka"]["bootstrap_servers"] = "elsewhere:9093"
+    given["cluster"]["kafka"]["bootstrap_servers"] = "kafka.elsewhere:9093"
     given["pools"]["default"]["replicas_max"] = 3
     made = _chart(example, given, "other")
     text = yaml.safe_dump_all(each for each in made if each["metadata"]["name"] != "kiln-declared")
@@ -80,7 +80,10 @@ def test_values_reach_every_object_that_has_them(example: Declared) -> None:
         (("pools", "defualt"), {}),
         (("cluster", "admission", "replicas"), 5),
         (("cluster", "images", "services"), "promptkiln"),
-        (("cluster", "kafka", "bootstrap_servers"), "elsewhere:9092"),  # a port that the network policies close
+        (("cluster", "images", "services"), "a:b:c"),
+        (("cluster", "images", "services"), "promptkiln:latest"),
+        (("cluster", "kafka", "bootstrap_servers"), "kafka.elsewhere:9092"),  # a port that the network policies close
+        (("cluster", "kafka", "bootstrap_servers"), "kafka:9093"),  # KEDA asks from a namespace of its own
         (("cluster", "store", "url"), "file:///store"),
     ],
 )

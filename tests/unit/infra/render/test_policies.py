@@ -73,7 +73,7 @@ def test_a_drained_node_takes_one_pod_of_a_pool_at_a_time(found: Found) -> None:
 
 def test_an_address_that_is_none_is_refused(declare: Declare) -> None:
     def change(body: dict[str, Any]) -> None:
-        body["cluster"]["store"]["endpoint_url"] = "http://[::1"
+        body["cluster"]["environment"] = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://[::1"}
 
     with pytest.raises(CatalogueError, match=r"'http://\[::1' names no port"):
-        network_policy(declare(change), "x", "gpu-consumer", "default", stores=True)
+        network_policy(declare(change), "x", "admission", None)
