@@ -1,7 +1,7 @@
 """A batch of requests as one transaction: decided one after the other, each seeing what the former ones changed."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from aiokafka import TopicPartition
@@ -43,9 +43,18 @@ _HOME_BYTES_MAX = REQUEST_BYTES_MAX - _OVERHEAD_BYTES
 
 @dataclass(slots=True)
 class Batch:
-    """What one transaction says, what is to be emitted after it, and what is counted once it is committed."""
+    """One transaction in the making, what is to be emitted after it, and what is counted once it is committed.
 
-    transaction: Transaction
+    Results are folded first, then arrivals decided, then it is closed. All of that changes `state`, which is worthless
+    as a whole where the transaction comes to nothing.
+    """
+
+    state: State
+    world: World
+    now_ms: int
+    tracing: Tracing = OFF
+    arrivals: int = 0
+    outputs: list[Output] = field(default_factory=list)
     accepted: list[Decision] = field(default_factory=list)
     taken: dict[str, tuple[GenerationConfig, float]] = field(default_factory=dict)  # config hash -> GPU-seconds in all
     degraded: Counter[str] = field(default_factory=Counter)  # by what was asked for
@@ -58,14 +67,39 @@ class Batch:
     usage: UsageCounts = field(default_factory=UsageCounts)
     traced: list[Entered] = field(default_factory=list)
 
-    def decide(self, verdict: Decided, partition: int, world: World) -> Iterator[Output]:
-        """Note a decision of the requests partition. What is to be logged of it."""
-        decision = verdict.decision
+    def fold(self, results: Iterable[tuple[int, Result | None]], *, whole: bool) -> None:
+        """End the jobs of `results`. `whole`: there are no others by now."""
+        self.results += fold_results(results, self.state, self.world.tenants, self.usage)
+        self.state.see_results(whole=whole, now_ms=self.now_ms)
+
+    def decide(self, arrivals: Sequence[Arrival]) -> None:
+        """One after the other, each seeing what the former ones changed."""
+        self.arrivals += len(arrivals)
+        state, world, now_ms = self.state, self.world, self.now_ms
+        for arrival in arrivals:
+            verdict = _unreadable(arrival, state, now_ms) or decide(arrival, state, world, now_ms)
+            if isinstance(verdict, Decided):
+                if arrival.headers or self.tracing.on:
+                    self.traced += enter(verdict.decision, arrival.headers, self.tracing)
+                self._log(verdict, arrival.partition)
+            else:
+                self._pass_on(arrival, verdict)
+            state.apply(arrival, verdict)
+
+    def close(self) -> Transaction:
+        """All that was decided and everything that changed with it."""
+        for (tenant, verdict, _), number in self.decided.items():
+            self.usage.decided(tenant, verdict, number, self.world.tenants)
+        return progress(self.state, self.world.catalogue, self.outputs)
+
+    def _log(self, verdict: Decided, partition: int) -> None:
+        """A decision of the requests partition."""
+        decision, catalogue = verdict.decision, self.world.catalogue
         name = request_name(decision.tenant, decision.request_id)
-        yield Output(world.catalogue.decisions, partition, name, decision_record(decision), decision.headers())
+        self.outputs.append(Output(catalogue.decisions, partition, name, decision_record(decision), decision.headers()))
         if verdict.result is not None:
             key, headers = decision.tenant.encode(), trace_headers(decision)
-            yield Output(world.catalogue.results, partition, key, encode(verdict.result), headers)
+            self.outputs.append(Output(catalogue.results, partition, key, encode(verdict.result), headers))
         if decision.work is not None:
             self.accepted.append(decision)
         if verdict.config is not None:
@@ -75,6 +109,23 @@ class Batch:
         if verdict.degraded_from is not None:
             self.degraded[verdict.degraded_from] += 1
         self.decided[decision.tenant, decision.verdict, decision.code or ""] += 1
+
+    def _pass_on(self, arrival: Arrival, verdict: DeadLetter | Repeat | SendHome | TakeBack) -> None:
+        """What makes no decision."""
+        catalogue = self.world.catalogue
+        match verdict:
+            case SendHome(partition=home):
+                self.outputs.append(sent_home(arrival, home, catalogue))
+                self.sent_home += 1
+            case DeadLetter():
+                self.outputs.append(dead_letter(arrival, verdict, catalogue))
+                self.dead[verdict.reason] += 1
+            case Repeat():
+                self.repeats += 1
+            case TakeBack(name=name):
+                if name is not None:
+                    self.outputs.append(Output(catalogue.cancels, 0, name, _CANCEL))
+                self.taken_back["written" if name is not None else "nothing"] += 1
 
     def count_into(self, metrics: AdmissionMetrics) -> None:
         for (_, verdict, code), number in self.decided.items():
@@ -89,48 +140,6 @@ class Batch:
             metrics.count("cancels_total", number, outcome=outcome)
         metrics.count("results_folded_total", self.results)
         self.usage.count_into(metrics)
-
-
-def build_batch(
-    arrivals: Sequence[Arrival],
-    results: Iterable[tuple[int, Result | None]],
-    state: State,
-    world: World,
-    now_ms: int,
-    *,
-    results_whole: bool = True,
-    tracing: Tracing = OFF,
-) -> Batch:
-    """Fold `results`, decide `arrivals`, and change `state` accordingly. `results_whole`: there are no others by now.
-    Call it inside the lease's lock: after a transaction that is in doubt the state is dropped as a whole."""
-    outputs: list[Output] = []
-    batch = Batch(transaction=Transaction((), {}))
-    batch.results = fold_results(results, state, world.tenants, batch.usage)
-    state.see_results(whole=results_whole, now_ms=now_ms)
-    for arrival in arrivals:
-        verdict = _unreadable(arrival, state, now_ms) or decide(arrival, state, world, now_ms)
-        match verdict:
-            case Decided():
-                if tracing.on or arrival.headers:
-                    batch.traced += enter(verdict.decision, arrival.headers, tracing)
-                outputs += batch.decide(verdict, arrival.partition, world)
-            case SendHome(partition=home):
-                outputs.append(sent_home(arrival, home, world.catalogue))
-                batch.sent_home += 1
-            case DeadLetter():
-                outputs.append(dead_letter(arrival, verdict, world.catalogue))
-                batch.dead[verdict.reason] += 1
-            case Repeat():
-                batch.repeats += 1
-            case TakeBack(name=name):
-                if name is not None:
-                    outputs.append(Output(world.catalogue.cancels, 0, name, _CANCEL))
-                batch.taken_back["written" if name is not None else "nothing"] += 1
-        state.apply(arrival, verdict)
-    for (tenant, word, _), number in batch.decided.items():
-        batch.usage.decided(tenant, word, number, world.tenants)
-    batch.transaction = progress(state, world.catalogue, outputs)
-    return batch
 
 
 def fold_results(

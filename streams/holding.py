@@ -1,5 +1,8 @@
 """A requests partition under an open lease: decide, log and act, batch after batch.
 
+Under load a batch is decided while the one before it is logged and acted on. It was decided by what that one says, so
+it is logged after it or, where that one came to nothing, never: then all that is remembered is worthless.
+
 What the intake brings is a hint that is often complete. The truth is the log of requests between our own next offset
 and its end, so whatever shows as a hole is read there: records the intake lost, and transaction markers, which nobody
 delivers and which would leave a lag for ever (case KQ-13).
@@ -8,13 +11,13 @@ delivers and which would leave a lag for ever (case KQ-13).
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
 from admission.arrival import Arrival
 from admission.state import State
 from admission.world import World
-from streams.batch import Batch, build_batch, fold_results, progress
+from streams.batch import Batch, fold_results, progress
 from streams.cluster import Cluster
 from streams.demand import Teller
 from streams.emission import Emission
@@ -26,7 +29,7 @@ from streams.kafka.settings import KafkaSettings
 from streams.metrics import AdmissionMetrics
 from streams.placing import PLACED_BY, Placing
 from streams.requests import RequestsReader
-from streams.results import Result, ResultsReader
+from streams.results import ResultsReader
 from streams.settings import AdmissionServiceSettings
 from streams.telling import Telling
 from streams.tracing import Tracing
@@ -35,6 +38,7 @@ from streams.world import WorldView
 
 _WORLD_POLL_SECONDS = 0.1
 _RESULTS_MAX = 500  # some 25 ms of reading at a time, so that folding an old backlog delays no heartbeat
+_AT_ONCE = 25  # requests decided in a millisecond or two, so that what is written meanwhile gets its turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,25 +89,36 @@ class Holding:
         self._catalogue = around.declared.catalogue
         self._logged_at = 0.0  # the newest batch, of the monotonic clock
         self._end_seen = 0  # of the log, when we were idle last
-        self._unwritten = False  # of the cursor: what was emitted or skipped since the last transaction
+        self._unwritten = False  # of the cursor: what was emitted or skipped since it was read for a transaction
+        self._writing: asyncio.Task[None] | None = None  # the newest batch, logged and acted on
 
     async def serve(self) -> None:
         """Until asked to stop. Raises LeaseVoid, LogUnavailable or KafkaError in doubt; LogTruncated and
         RecordUnreadable where requests are lost."""
         try:
-            await self._read_through(await self._requests.end())  # what the group's offset may have jumped over
-            self._inbox.open()
-            await self._read_through(await self._requests.end())  # what came before the inbox was open
-            while not self._stopping.is_set():
-                await self._pass()
-        except _Stopped:
-            pass
-        if self._unwritten:
-            # A courtesy to the next owner, who would produce the last batch again.
-            await self._lease.transact(lambda: progress(self._state, self._catalogue))
+            with suppress(_Stopped):
+                await self._serve()
+            await self._written()
+            if self._unwritten:
+                # A courtesy to the next owner, who would produce the last batch again.
+                await self._lease.transact(lambda: progress(self._state, self._catalogue))
+        finally:
+            if self._writing is not None:
+                self._writing.cancel()
+                await asyncio.gather(self._writing, return_exceptions=True)
+
+    async def _serve(self) -> None:
+        await self._read_through(await self._requests.end())  # what the group's offset may have jumped over
+        self._inbox.open()
+        await self._read_through(await self._requests.end())  # what came before the inbox was open
+        while not self._stopping.is_set():
+            await self._pass()
 
     async def _pass(self) -> None:
-        settings, now = self._around.settings, time.monotonic()
+        settings = self._around.settings
+        if len(self._inbox) < settings.batch_max:  # more may come meanwhile, and nothing is to be decided ahead
+            await self._written()
+        now = time.monotonic()
         arrivals = await self._inbox.take(
             settings.batch_max,
             settings.batch_bytes_max,
@@ -122,10 +137,12 @@ class Holding:
         else:
             self._around.metrics.count("holes_total", partition=self._label)
             await self._read_through(max(fresh) + 1)
-        self._moved(self._state.next)
+        if self._writing is None:
+            self._moved(self._state.next)
 
     async def _idle(self) -> None:
         """Read what the intake left out, fold results, and write a small transaction if there is anything to say."""
+        await self._written()
         overdue, self._end_seen = self._end_seen, await self._requests.end()
         self._around.metrics.set("lag", max(0, self._end_seen - self._state.next), partition=self._label)
         # What came since we looked last the intake may be about to bring: to read that too would be to read it twice.
@@ -142,10 +159,10 @@ class Holding:
         def build() -> Transaction:
             fold_results(results, self._state, tenants, usage)
             self._state.see_results(whole=whole, now_ms=now_ms)
+            self._unwritten = False
             return progress(self._state, self._catalogue)
 
         await self._lease.transact(build)
-        self._unwritten = False
         self._around.metrics.count("results_folded_total", len(results))
         usage.count_into(self._around.metrics)
 
@@ -183,33 +200,42 @@ class Holding:
             self._unwritten = True
 
     async def _batch(self, arrivals: list[Arrival]) -> None:
-        world, tracing = await self._world(), self._around.tracing
-        results: list[tuple[int, Result | None]] = await self._results.take(_RESULTS_MAX)
-        whole = self._results.caught_up
-        began, began_ns = time.monotonic(), time.time_ns()
-        built: list[Batch] = []
+        """Decide them while the batch before is written, then let them be written."""
+        world, began, began_ns = await self._world(), time.monotonic(), time.time_ns()
+        batch = Batch(self._state, world, self._around.now_ms(), self._around.tracing)
+        results = await self._results.take(_RESULTS_MAX)
+        batch.fold(results, whole=self._results.caught_up)
+        for first in range(0, len(arrivals), _AT_ONCE):
+            if self._writing is not None:
+                await asyncio.sleep(0)
+            batch.decide(arrivals[first : first + _AT_ONCE])
+        transaction, through, self._unwritten = batch.close(), self._state.next, False
+        for config, gpu_seconds in batch.taken.values():
+            self._teller.accepted(config, gpu_seconds, time.monotonic())
+        await self._written()
+        writing = self._write(batch, transaction, through, (began, began_ns))
+        self._writing = asyncio.create_task(writing, name=f"batch of requests[{self._label}]")
 
-        def decide_all() -> Transaction:
-            now_ms = self._around.now_ms()
-            batch = build_batch(arrivals, results, self._state, world, now_ms, results_whole=whole, tracing=tracing)
-            for config, gpu_seconds in batch.taken.values():
-                self._teller.accepted(config, gpu_seconds, time.monotonic())
-            built.append(batch)
-            return batch.transaction
-
-        await self._lease.transact(decide_all)
+    async def _write(self, batch: Batch, transaction: Transaction, through: int, began: tuple[float, int]) -> None:
+        """Log and act: requests below `through` are then decided, and their work produced."""
+        await self._lease.transact(lambda: transaction)
         logged_ns = time.time_ns()
-        (batch,) = built
         self._logged_at = time.monotonic()
-        self._unwritten = bool(batch.accepted)
         await self._around.emission.emit(batch.accepted, partition=self._partition)
-        self._state.emitted(self._state.next)
-        tell(tracing, batch.traced, (began_ns, logged_ns, time.time_ns()))
+        self._state.emitted(through)
+        self._unwritten |= bool(batch.accepted)
+        tell(self._around.tracing, batch.traced, (began[1], logged_ns, time.time_ns()))
         metrics = self._around.metrics
-        metrics.observe("batch_seconds", time.monotonic() - began)
-        metrics.observe("batch_records", len(arrivals))
+        metrics.observe("batch_seconds", time.monotonic() - began[0])
+        metrics.observe("batch_records", batch.arrivals)
         batch.count_into(metrics)
-        self._moved(self._state.next)
+        self._moved(through)
+
+    async def _written(self) -> None:
+        """Wait for the batch that is written. Raises what became of it."""
+        if self._writing is not None:
+            await self._writing
+            self._writing = None
 
     async def _world(self) -> World:
         """Waits for what is missing: a request is not refused because we cannot see."""

@@ -26,7 +26,7 @@ from schemas.stops import Dropped
 from schemas.tenants import KeyQuota, Quota, Rate, Span, Tenants
 from schemas.topics import RECORD_BYTES_MAX, REQUEST_BYTES_MAX
 from schemas.work import decode_work
-from streams.batch import build_batch
+from streams.batch import Batch
 from streams.kafka.sending import Output
 from streams.policies.listed import ListedPolicy
 from tests.fuzz.samples import CANCELLED_ID, QUIET, Sample
@@ -129,9 +129,11 @@ class Judge:
 
     def live(self, record: Arrival) -> list[Output]:
         """What the host does with a record, checked or not; what it writes."""
-        batch = build_batch([record], [], self.state, self._world, self._now_ms)
+        batch = Batch(self.state, self._world, self._now_ms)
+        batch.decide([record])
+        transaction = batch.close()
         self.state.emitted(self.state.next)
-        return list(batch.transaction.outputs)
+        return list(transaction.outputs)
 
     def _check_written(self, verdict: Verdict, outputs: list[Output]) -> None:
         catalogue = self._world.catalogue

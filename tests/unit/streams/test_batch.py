@@ -11,7 +11,7 @@ from schemas.partition import partition_of
 from schemas.result import parse_result
 from schemas.tenancy import CURSOR_KEY, Cursor
 from schemas.topics import RECORD_BYTES_MAX, REQUEST_BYTES_MAX
-from streams.batch import HEADER_HOME, HEADER_TRUNCATED, build_batch, dead_letter, progress, sent_home
+from streams.batch import HEADER_HOME, HEADER_TRUNCATED, Batch, dead_letter, progress, sent_home
 from streams.kafka.sending import Output
 from tests.unit.admission.scene import HOME, NOW_MS, arrival, failed, fresh_state, make_world, request
 
@@ -44,9 +44,11 @@ def test_every_verdict_has_its_record_and_all_share_one_offset() -> None:
         arrival(None, 4),  # case FST-04
         arrival(request("r3", tenant=stranger()), 5),
     ]
-    batch = build_batch(arrivals, [], state, WORLD, NOW_MS)
-    outputs = list(batch.transaction.outputs)
-    assert batch.transaction.offsets == {TopicPartition(CATALOGUE.requests, HOME): 6}
+    batch = Batch(state, WORLD, NOW_MS)
+    batch.decide(arrivals)
+    transaction = batch.close()
+    outputs = list(transaction.outputs)
+    assert transaction.offsets == {TopicPartition(CATALOGUE.requests, HOME): 6}
     assert [each.key for each in of(outputs, CATALOGUE.decisions)] == [b"alice/r1", b"alice/r2"]
     assert [parse_result(each.value or b"").status for each in of(outputs, CATALOGUE.results)] == ["rejected"]
     assert [dict(each.headers)[HEADER_REASON] for each in of(outputs, CATALOGUE.dead_letters)] == [
@@ -64,27 +66,31 @@ def test_every_verdict_has_its_record_and_all_share_one_offset() -> None:
 
 def test_results_are_folded_in_the_same_transaction() -> None:
     state = fresh_state()
-    (decision,) = build_batch([arrival(request("r1"), 0)], [], state, WORLD, NOW_MS).accepted
+    first = Batch(state, WORLD, NOW_MS)
+    first.decide([arrival(request("r1"), 0)])
+    (decision,) = first.accepted
     assert decision.job_id in state.outstanding
     result = failed(state, decision.job_id, 1.0)
-    batch = build_batch([], [(7, result), (8, None)], state, WORLD, NOW_MS)
+    batch = Batch(state, WORLD, NOW_MS)
+    batch.fold([(7, result), (8, None)], whole=True)
     assert decision.job_id not in state.outstanding
     assert batch.results == 2
-    assert cursor_in(list(batch.transaction.outputs)).results_next == 9
+    assert cursor_in(list(batch.close().outputs)).results_next == 9
 
 
 def test_results_are_folded_before_time_passes_with_the_requests() -> None:
     """After an outage the first request may be of a time at which their jobs are overdue."""
     state = fresh_state()
-    first = build_batch(
-        [arrival(request(name), number) for number, name in enumerate(("r1", "r2"))], [], state, WORLD, NOW_MS
-    )
+    first = Batch(state, WORLD, NOW_MS)
+    first.decide([arrival(request(name), number) for number, name in enumerate(("r1", "r2"))])
     result, late_ms = failed(state, first.accepted[0].job_id, 1.0), NOW_MS + 30 * 3_600_000
     late = [arrival(request("late", seed=-1), 2, at_ms=late_ms)]
-    batch = build_batch(late, [(0, result)], state, WORLD, late_ms, results_whole=False)
+    batch = Batch(state, WORLD, late_ms)
+    batch.fold([(0, result)], whole=False)
+    batch.decide(late)
     assert batch.usage.gpu_seconds == {"alice": 1.0}
     assert state.outstanding.keys() == {first.accepted[1].job_id}
-    build_batch([], [], state, WORLD, late_ms, results_whole=True)
+    Batch(state, WORLD, late_ms).fold([], whole=True)
     assert not state.outstanding
 
 

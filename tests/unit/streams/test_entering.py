@@ -6,7 +6,7 @@ from admission.arrival import Arrival
 from schemas.composed import decision_record
 from schemas.decision import decode_decision
 from schemas.trace import ADMISSION, HEADER_TRACE, TraceContext, span_id_of, trace_id_of, trace_of
-from streams.batch import Batch, build_batch
+from streams.batch import Batch
 from streams.emission import work_headers
 from streams.entering import tell, trace_headers
 from streams.tracing import OFF, Tracing
@@ -21,7 +21,9 @@ TRACED = ((HEADER_TRACE, CAME.header().encode()),)
 def batch_of(tracing: Tracing, headers: tuple[tuple[str, bytes], ...] = (), **changes: object) -> Batch:
     came = arrival(request("r1", **changes), 0)
     made = Arrival(came.partition, came.offset, came.appended_ms, came.key, came.value, headers)
-    return build_batch([made], [], fresh_state(), WORLD, NOW_MS, tracing=tracing)
+    batch = Batch(fresh_state(), WORLD, NOW_MS, tracing)
+    batch.decide([made])
+    return batch
 
 
 def test_without_a_trace_nothing_is_stored_and_nothing_carried() -> None:
@@ -82,7 +84,7 @@ def test_what_is_refused_has_a_span_and_its_result_the_trace() -> None:
     tell(tracing, batch.traced, (1, 2, 3))
     span = spans.one(ADMISSION)
     assert (attributes(span)["kiln.verdict"], attributes(span)["kiln.code"]) == ("rejected", "unknown_config")
-    (result,) = [output for output in batch.transaction.outputs if output.topic == WORLD.catalogue.results]
+    (result,) = [output for output in batch.outputs if output.topic == WORLD.catalogue.results]
     assert trace_of(result.headers) == CAME.at(ids(span)[1])
 
 
