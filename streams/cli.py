@@ -1,7 +1,7 @@
 """The command line. Each sub-command registers itself by the entry point group `promptkiln.commands`.
 
 `configs.compare` is one of the group `configs`, which another package may have registered. A command that cannot be
-loaded says so where it is called; the others need nothing of it.
+loaded says so where it is called; the others need nothing of it, and nor do they wait for it.
 """
 
 import sys
@@ -16,8 +16,9 @@ GROUP = "promptkiln.commands"
 EXIT_INTERRUPTED = 130
 
 
-def build() -> typer.Typer:
-    """The `kiln` application with every registered sub-command."""
+def build(asked: str = "") -> typer.Typer:
+    """The `kiln` application with every registered sub-command, or with the one that is `asked` for where there is such
+    a one: to import all of them takes longer than most of them take."""
     app = typer.Typer(
         name="kiln",
         no_args_is_help=True,
@@ -25,8 +26,10 @@ def build() -> typer.Typer:
         add_completion=False,
         help="Prompt events in, pictures out: an event-driven pipeline on Kafka.",
     )
+    app.callback()(_nothing_of_its_own)
     groups: dict[str, typer.Typer] = {"": app}
-    for entry in sorted(entry_points(group=GROUP), key=lambda each: each.name):
+    entries = sorted(entry_points(group=GROUP), key=lambda each: each.name)
+    for entry in [each for each in entries if each.name.partition(".")[0] == asked] or entries:
         group, _, name = entry.name.rpartition(".")
         try:
             loaded = entry.load()
@@ -40,6 +43,10 @@ def build() -> typer.Typer:
         else:
             groups[group].command(name=name)(loaded)
     return app
+
+
+def _nothing_of_its_own() -> None:
+    """Without it typer takes a single sub-command for the whole application."""
 
 
 def _say_broken(group: typer.Typer, name: str, entry: EntryPoint, error: Exception) -> None:
@@ -56,7 +63,7 @@ def _say_broken(group: typer.Typer, name: str, entry: EntryPoint, error: Excepti
 def main() -> None:
     """Run `kiln`. Exit status: 0 done, 1 the sentence on stderr says why not, 2 wrong usage, 130 interrupted."""
     try:
-        build()()
+        build(*sys.argv[1:2])()
     except CommandError as error:
         Console(stderr=True).print(f"kiln: {error}", style="red", highlight=False, markup=False, soft_wrap=True)
         sys.exit(error.code)

@@ -45,5 +45,26 @@ def test_a_command_that_cannot_be_loaded_takes_no_other_with_it(
         assert said.endswith("); install that package again\n")
 
 
+def test_who_asks_for_one_command_waits_for_no_other(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    loaded: list[str] = []
+    load = EntryPoint.load
+
+    def noted(entry: EntryPoint) -> object:
+        loaded.append(entry.name)
+        return load(entry)
+
+    monkeypatch.setattr(EntryPoint, "load", noted)
+    entries = {"fine": f"{__name__}:fine", "fine_more": f"{__name__}:works", "works": f"{__name__}:works"}
+    assert run("works", monkeypatch=monkeypatch, **entries) == 0
+    assert (loaded, capsys.readouterr().out) == (["works"], "it works\n")
+    assert run("fine", "more", monkeypatch=monkeypatch, **entries) == 0
+    assert (loaded[1:], capsys.readouterr().out) == (["fine", "fine.more"], "it works\n")
+    assert run("fin", monkeypatch=monkeypatch, **entries) == 2
+    assert len(loaded) == 6, "all of them are known when the word is not"
+    assert "fine" in capsys.readouterr().err
+
+
 def test_every_command_that_is_installed_can_be_loaded() -> None:
     assert all(entry.load() for entry in entry_points(group=GROUP))
