@@ -10,6 +10,7 @@ from aiokafka.errors import KafkaError
 
 from gpu_consumer.spending import Spending
 from schemas.codec import encode
+from schemas.errors import told
 from streams.kafka.clients import idempotent_producer, stop_client
 from streams.kafka.periodic import failure_of, publish_for_ever
 from streams.kafka.settings import KafkaSettings
@@ -51,4 +52,4 @@ async def telling(
                 await producer.start()
                 await publish(producer)
         except (TimeoutError, KafkaError, OSError) as error:
-            _LOG.warning("the last minute of this consumer is not told: %r", error)
+            _LOG.warning("the last minute of this consumer is not told: %s", told(error))

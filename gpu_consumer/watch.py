@@ -21,6 +21,7 @@ from gpu_consumer.progress import ProgressWatch
 from gpu_consumer.running.runner import Runner
 from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.stops import Stops
+from schemas.errors import told
 from schemas.request import LANES, Lane
 from streams.kafka.errors import ViewFailed
 from streams.kafka.settings import KafkaSettings
@@ -118,7 +119,7 @@ class Watch:
             async with asyncio.timeout(self._request_seconds):
                 ends = await self._fetcher.ends()
         except (TimeoutError, KafkaError) as error:
-            self._broker_trouble = f"the broker: {error!r}"
+            self._broker_trouble = f"the broker: {told(error)}"
             return {}
         self._broker_trouble = None
         return ends

@@ -1,4 +1,9 @@
-"""Errors of reading what others wrote, grouped by what the reader does with them."""
+"""Errors of reading what others wrote, grouped by what the reader does with them; and any error in words."""
+
+import re
+
+_NUMBER = re.compile(r"^\[(?:Errno|Error) -?\d+\] ")
+_WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class SchemaError(Exception):
@@ -23,3 +28,14 @@ class CommandError(Exception):
     def __init__(self, sentence: str, code: int = 1) -> None:
         super().__init__(sentence)
         self.code = code
+
+
+def told(error: BaseException) -> str:
+    """What went wrong, for a sentence to people: what the error says, on one line; where it says nothing, its kind in
+    words. Libraries put a number and the name of a class before either, or instead."""
+    kind, text = type(error).__name__, " ".join(str(error).split())
+    words = _WORD.sub(" ", kind.removesuffix("Error")).lower() or kind
+    said = _NUMBER.sub("", text).removeprefix(kind).removeprefix(":").strip()
+    if not said:
+        return "no answer in time" if isinstance(error, TimeoutError) else words
+    return f"{words}: {said}" if text.startswith("[Error ") else said  # of a broker's error it is what it is about

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 
 from schemas.decision import Decision
+from schemas.errors import told
 from schemas.topics import Catalogue
 from schemas.work import HEADER_DEADLINE_MS, HEADER_JOB, HEADER_SCHEMA
 from streams.entering import trace_headers
@@ -52,7 +53,7 @@ class Emission:
         self._metrics.set("not_emitted", len(work), partition=str(partition))
 
         def failed(error: Exception) -> None:
-            self._failing[partition] = f"work cannot be produced ({type(error).__name__}); trying again"
+            self._failing[partition] = f"work cannot be produced ({told(error)}); trying again"
             self._metrics.count("emission_retries_total")
 
         try:

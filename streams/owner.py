@@ -19,6 +19,7 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from admission.state import State
+from schemas.errors import told
 from streams.backoff import Backoff
 from streams.batch import progress
 from streams.errors import CannotOpen
@@ -132,7 +133,7 @@ class Owner:
         """Note the trouble. Raises CannotOpen once it has lasted too long."""
         if self._stopping.is_set():
             return  # the partition has another owner, and being fenced by it is as it should be
-        why = str(error) or type(error).__name__
+        why = told(error)
         now = time.monotonic()
         self._trouble_since = self._trouble_since or now
         self.problem = f"its lease must be opened again: {why}"

@@ -12,6 +12,7 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from admission.arrival import Arrival
+from schemas.errors import told
 from streams.kafka.clients import log_consumer, stop_client
 from streams.kafka.errors import LogUnavailable
 from streams.kafka.log import Record, bounds, poll, start_reader
@@ -50,7 +51,7 @@ class RequestsReader:
         try:
             ends = await self._consumer.end_offsets([self._tp])
         except KafkaError as error:
-            raise LogUnavailable(f"the end of {self._tp} cannot be found: {error}") from error
+            raise LogUnavailable(f"the end of {self._tp} cannot be found: {told(error)}") from error
         end: int = ends[self._tp]
         return end
 

@@ -13,7 +13,7 @@ from admission.world import World
 from schemas.counted import counted
 from schemas.cross_check import siblings
 from schemas.deployment import DeploymentSettings
-from schemas.errors import CatalogueError
+from schemas.errors import CatalogueError, told
 from schemas.lock import check_lock
 from schemas.request import LANES
 from schemas.topics import Catalogue
@@ -98,7 +98,7 @@ class WorldView:
         try:
             counts = await self._cluster.partition_counts()
         except (KafkaError, OSError) as error:
-            self._missing = f"topics cannot be listed ({type(error).__name__}); look at the broker"
+            self._missing = f"topics cannot be listed ({told(error)}); look at the broker"
             return
         self._seen_at = time.monotonic()
         missing = topics_missing(self._declared.catalogue, counts)

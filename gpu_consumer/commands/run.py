@@ -16,7 +16,7 @@ from gpu_consumer.service import EXIT_ENGINE, GpuService, make_engine, preload_l
 from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.store.base import StoreError, StoreSettings
 from schemas.deployment import DeploymentSettings
-from schemas.errors import CatalogueError, CommandError
+from schemas.errors import CatalogueError, CommandError, told
 from schemas.settings import read_settings
 from streams.kafka.errors import StreamError
 from streams.kafka.settings import KafkaSettings
@@ -61,7 +61,7 @@ def run(
     except StreamError as error:
         raise CommandError(str(error)) from error
     except (KafkaError, OSError) as error:
-        raise CommandError(f"Kafka does not answer: {error}; look at the broker") from error
+        raise CommandError(f"Kafka does not answer: {told(error)}; look at the broker") from error
 
 
 def _service(given: dict[str, Any]) -> GpuService:

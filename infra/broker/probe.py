@@ -12,6 +12,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import KafkaError, for_code
 
 from infra.broker.errors import BrokerError
+from schemas.errors import told
 
 _ATTEMPT_SECONDS = 10.0
 _PAUSE_SECONDS = 0.05
@@ -64,7 +65,7 @@ async def _try(bootstrap: str, replication: int) -> str | None:
                 writer.close()
             await _produce(bootstrap, replication)
     except (KafkaError, OSError, TimeoutError) as error:
-        return str(error) or type(error).__name__
+        return told(error)
     return None
 
 

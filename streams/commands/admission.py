@@ -7,7 +7,7 @@ import typer
 from aiokafka.errors import KafkaError
 
 from admission.errors import AdmissionError
-from schemas.errors import CatalogueError, CommandError
+from schemas.errors import CatalogueError, CommandError, told
 from schemas.settings import read_settings
 from streams.commands.codes import codes
 from streams.declared import declare
@@ -59,5 +59,5 @@ def run(
         raise CommandError(str(error)) from error
     except (KafkaError, OSError) as error:
         raise CommandError(
-            f"Kafka at {kafka.bootstrap_servers} does not answer: {error}; look at the broker"
+            f"Kafka at {kafka.bootstrap_servers} does not answer: {told(error)}; look at the broker"
         ) from error

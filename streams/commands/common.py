@@ -5,15 +5,28 @@ import logging
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from aiokafka.errors import KafkaError, MessageSizeTooLargeError
+from aiokafka.errors import (
+    ClusterAuthorizationFailedError,
+    GroupAuthorizationFailedError,
+    KafkaError,
+    MessageSizeTooLargeError,
+    TopicAuthorizationFailedError,
+    TransactionalIdAuthorizationFailed,
+)
 
 from schemas.deployment import DeploymentSettings
-from schemas.errors import CatalogueError, CommandError
+from schemas.errors import CatalogueError, CommandError, told
 from schemas.topics import Catalogue
 from streams.kafka.errors import StreamError
 from streams.kafka.settings import KafkaSettings
 
 T = TypeVar("T")
+_FORBIDDEN = (
+    TopicAuthorizationFailedError,
+    GroupAuthorizationFailedError,
+    ClusterAuthorizationFailedError,
+    TransactionalIdAuthorizationFailed,
+)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -24,10 +37,12 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     except StreamError as error:
         raise CommandError(str(error)) from error
     except MessageSizeTooLargeError as error:
-        raise CommandError(f"Kafka refuses a record: {error}; send a smaller one") from error
+        raise CommandError(f"Kafka refuses a record: {told(error)}; send a smaller one") from error
+    except _FORBIDDEN as error:
+        raise CommandError(f"Kafka does not allow it ({told(error)}); `kiln acls` says what must be allowed") from error
     except KafkaError as error:
         raise CommandError(
-            f"Kafka does not answer ({error}); start one with `kiln broker up` or set KAFKA_BOOTSTRAP_SERVERS"
+            f"Kafka does not answer ({told(error)}); start one with `kiln broker up` or set KAFKA_BOOTSTRAP_SERVERS"
         ) from error
 
 

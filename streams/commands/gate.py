@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from aiokafka.errors import KafkaError
 
-from schemas.errors import CommandError
+from schemas.errors import CommandError, told
 from schemas.settings import read_settings
 from streams.commands.common import deployment
 from streams.gate.service import GateService
@@ -31,5 +31,5 @@ def gate(
         raise CommandError(str(error)) from error
     except (KafkaError, OSError) as error:
         raise CommandError(
-            f"Kafka at {kafka.bootstrap_servers} does not answer: {error}; look at the broker"
+            f"Kafka at {kafka.bootstrap_servers} does not answer: {told(error)}; look at the broker"
         ) from error

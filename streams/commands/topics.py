@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from schemas.errors import CommandError
+from schemas.errors import CommandError, told
 from schemas.settings import read_settings
 from streams.commands.common import deployment, run
 from streams.kafka.admin import check_topics, create_topics, offsets_retention_minutes
@@ -44,7 +44,7 @@ def check(replication: Replication = None) -> None:
         if (sentence := forgets(run(offsets_retention_minutes(kafka)), renew_seconds, _RENEW)) is not None:
             found.append(sentence)
     except CommandError as error:
-        typer.echo(f"note: how long the brokers keep offsets is not known: {error}", err=True)
+        typer.echo(f"note: how long the brokers keep offsets is not known: {told(error)}", err=True)
     if found:
         raise CommandError("\n".join(found))
     _out.print("Every topic is as the catalogue says.")

@@ -15,7 +15,7 @@ from aiokafka.errors import KafkaError
 from admission.wait import Wait
 from admission.world import World
 from schemas.demand import DEMAND_PREFIX, Demand, decode_demand
-from schemas.errors import Undecodable
+from schemas.errors import Undecodable, told
 from schemas.request import LANES
 from schemas.topics import Catalogue
 from streams.cluster import Cluster
@@ -133,7 +133,7 @@ class WaitsFact(Followed):
                 members = await self._cluster.members(list(groups))
             except (KafkaError, OSError, TimeoutError) as error:
                 if not trouble:
-                    _LOG.warning("the consumers of the pools cannot be counted for now: %r", error)
+                    _LOG.warning("the consumers of the pools cannot be counted for now: %s", told(error))
                 trouble = True
             else:
                 trouble, now = False, time.monotonic()

@@ -19,6 +19,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.errors import IllegalStateError, KafkaError
 
 from schemas.decision import DeadLetterReason
+from schemas.errors import told
 from schemas.topics import Catalogue
 from streams.gate.metrics import GateMetrics
 from streams.gate.passing import in_turns, written
@@ -143,12 +144,12 @@ class GateService:
             await consumer.commit(moved)
         except (IllegalStateError, KafkaError) as error:
             # The next commit says more, or the partition has another owner, who passes the same on again.
-            log.warning("offsets were not committed: %r", error)
+            log.warning("offsets were not committed: %s", told(error))
         else:
             self._committed |= moved
 
     def _failed(self, error: Exception) -> None:
-        self._failing = f"requests cannot be written ({type(error).__name__}); trying again"
+        self._failing = f"requests cannot be written ({told(error)}); trying again"
         self.metrics.count("retries_total")
 
     def assigned(self, partitions: AbstractSet[TopicPartition]) -> None:

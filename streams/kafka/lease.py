@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.structs import OffsetAndMetadata
 
+from schemas.errors import told
 from streams.kafka.bisect import first_needed
 from streams.kafka.clients import stop_client, transactional_producer
 from streams.kafka.errors import LeaseVoid, LogTruncated, LogUnavailable
@@ -101,7 +102,7 @@ class Lease:
             async with asyncio.timeout(self._kafka.open_timeout_ms / 1000):
                 await self._producer.start()
         except Exception as error:
-            raise LeaseVoid(f"{self._transactional_id} could not be fenced: {_why(error)}") from error
+            raise LeaseVoid(f"{self._transactional_id} could not be fenced: {told(error)}") from error
         fenced = time.monotonic()
         count = 0
         try:
@@ -162,7 +163,7 @@ class Lease:
                     await producer.send_offsets_to_transaction(offsets, self._group)
                 await producer.commit_transaction()
         except Exception as error:
-            raise LeaseVoid(f"a transaction of {self._transactional_id} is in doubt: {_why(error)}") from error
+            raise LeaseVoid(f"a transaction of {self._transactional_id} is in doubt: {told(error)}") from error
 
     async def close(self) -> None:
         """Give the lease up, after the transaction under way. Later calls of transact raise LeaseVoid.
@@ -189,7 +190,3 @@ class Lease:
         if self._producer is not None and self._stopping is None:
             stop = stop_client(self._producer, self._kafka.close_timeout_ms / 1000)
             self._stopping = asyncio.create_task(stop, name=f"stop {self._transactional_id}")
-
-
-def _why(error: Exception) -> str:
-    return str(error) or type(error).__name__

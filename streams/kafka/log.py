@@ -8,6 +8,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import CorruptRecordException, KafkaError, OffsetOutOfRangeError, RecordTooLargeError
 from aiokafka.structs import ConsumerRecord
 
+from schemas.errors import told
 from streams.kafka.clients import log_consumer, stop_client
 from streams.kafka.errors import LogTruncated, LogUnavailable, RecordUnreadable
 from streams.kafka.settings import KafkaSettings
@@ -73,7 +74,7 @@ async def start_reader(consumer: AIOKafkaConsumer) -> None:
     try:
         await consumer.start()
     except (KafkaError, OSError) as error:
-        raise LogUnavailable(f"no broker answers: {error}") from error
+        raise LogUnavailable(f"no broker answers: {told(error)}") from error
 
 
 async def bounds(
@@ -83,7 +84,7 @@ async def bounds(
     try:
         return await consumer.beginning_offsets(partitions), await consumer.end_offsets(partitions)
     except KafkaError as error:
-        raise LogUnavailable(f"{_names(partitions)} cannot be found: {error}; create the topics first") from error
+        raise LogUnavailable(f"{_names(partitions)} cannot be found: {told(error)}; create the topics first") from error
 
 
 def place(
@@ -126,7 +127,7 @@ async def poll(consumer: AIOKafkaConsumer, timeout_ms: int) -> dict[TopicPartiti
     except CorruptRecordException as error:
         raise LogUnavailable(f"a record's checksum is wrong: {error}; look at the broker's disks") from error
     except KafkaError as error:
-        raise LogUnavailable(f"a fetch failed: {error}") from error
+        raise LogUnavailable(f"a fetch failed: {told(error)}") from error
     return fetched
 
 

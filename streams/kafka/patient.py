@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
+from schemas.errors import told
 from streams.backoff import Backoff
 from streams.kafka.clients import idempotent_producer, stop_client
 from streams.kafka.sending import Output, send_all
@@ -39,7 +40,7 @@ class PatientProducer:
                     await send_all(producer, outputs)
             except (KafkaError, OSError, TimeoutError) as error:
                 await self._discard(producer)
-                _LOG.warning("%d records were not written, will try again: %r", len(outputs), error)
+                _LOG.warning("%d records were not written, will try again: %s", len(outputs), told(error))
                 failed(error)
                 await asyncio.sleep(backoff.next())
             else:

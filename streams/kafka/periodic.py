@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
+from schemas.errors import told
 from streams.kafka.clients import idempotent_producer, stop_client
 from streams.kafka.settings import KafkaSettings
 
@@ -43,6 +44,6 @@ async def publish_for_ever(
                     await asyncio.sleep(period_seconds)
         except (KafkaError, TimeoutError, OSError, ValueError) as error:
             if not trouble:
-                _LOG.warning("%s not published for now: %r", what, error)
+                _LOG.warning("%s not published for now: %s", what, told(error))
             trouble = True
         await asyncio.sleep(period_seconds)

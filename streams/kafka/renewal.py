@@ -17,6 +17,7 @@ from aiokafka.coordinator.protocol import ConsumerProtocolMemberMetadata
 from aiokafka.errors import MemberIdRequired, for_code
 from aiokafka.protocol.group import JoinGroupRequest, LeaveGroupRequest
 
+from schemas.errors import told
 from streams.kafka.clients import admin_client
 from streams.kafka.groups import Member, members_of
 from streams.kafka.lag import committed_offsets
@@ -79,7 +80,7 @@ class Renewals:
                 async with asyncio.timeout(2 * self._kafka.request_timeout_ms / 1000):
                     done[group] = await renew(self._kafka, group, self._protocols)
             except Exception as error:  # nothing waits for it, and the others are to be renewed all the same
-                _LOG.warning("the offsets of %s were not renewed: %r", group, error)
+                _LOG.warning("the offsets of %s were not renewed: %s", group, told(error))
                 done[group] = "failed"
             self._renewed(group, done[group])
         return done
