@@ -156,6 +156,11 @@ class Replicated(Resources):
     replicas: Annotated[int, Field(ge=1, le=2048)] = 2
 
 
+class Gate(Replicated):
+    cpu: Cpu = "250m"
+    memory: Size = "256Mi"
+
+
 class Admission(Replicated):
     """No more replicas than requests has partitions: the others would idle."""
 
@@ -213,7 +218,7 @@ class Cluster(_Block):
     store: StorePlace = StorePlace()
     models: Models = Models()
     admission: Admission = Admission()
-    gate: Replicated = Replicated(cpu="250m", memory="256Mi")
+    gate: Gate = Gate()
     scaler: Scaler = Scaler()
     gpu_consumer: GpuHost = GpuHost()
     spot: Spot = Spot()

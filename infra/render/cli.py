@@ -40,7 +40,7 @@ def render(
         found = documents(declared, read_settings(AlertSettings))
     except CatalogueError as error:
         raise CommandError(str(error)) from error
-    files = {f"kustomize/{path}": text for path, text in kustomize(found).items()}
+    files = {f"kustomize/{path}": text for path, text in kustomize(declared, found).items()}
     files |= {f"helm/{CHART}/{path}": text for path, text in helm(declared, found, version("promptkiln")).items()}
     files |= plain(found)
     write_folder(out, files)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from schemas.catalogue import ConfigCatalogue
 from schemas.cluster import Cluster
@@ -38,6 +39,10 @@ class Declared:
         """What admission reads of pools: how they are scaled is none of its business."""
         unread = {"scaling", "replicas_min", "load_seconds", "job_seconds_max", "spot", "resource_claim_template"}
         return str({name: pool.model_dump_json(exclude=unread) for name, pool in self.by_name()})
+
+    def pools_body(self) -> dict[str, Any]:
+        """What pools.yaml says, to be said with other numbers."""
+        return self.pools.model_dump(mode="json", exclude_unset=True)
 
     def by_name(self) -> list[tuple[str, Pool]]:
         return sorted(self.pools.pools.items())

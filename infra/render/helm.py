@@ -11,7 +11,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-from infra.render.container import SETTINGS
+from infra.render.container import DECLARED, SETTINGS
 from infra.render.declared import Declared
 from infra.render.gpu import COMPONENT
 from infra.render.manifest import Manifest, to_yaml
@@ -20,8 +20,10 @@ from schemas.kubernetes import FAR_HOST, IMAGE, LATEST, S3_URL
 
 CHART = "promptkiln"
 _NAMESPACE = "{{ .Release.Namespace }}"
-# Pods read these at their start, so they are started anew when one changes.
-_STAMP = "{{ list .Values.cluster.kafka .Values.cluster.store | toJson | sha256sum | trunc 16 }}"
+# Pods read these at their start, so they are started anew when one changes. Some count replicas, too.
+_READ = ".Values.cluster.kafka .Values.cluster.store"
+_READ_BY_COUNTING = f"{_READ} .Values.pools"
+_COUNTING = ("admission", "scaler")
 STAMP_ANNOTATION = "promptkiln.dev/values"
 _HOLE = re.compile(r"kiln__(\d+)__hole")
 
@@ -64,6 +66,7 @@ def helm(declared: Declared, found: Mapping[str, list[Manifest]], version: str) 
         "values.yaml": to_yaml([values(declared)]),
         "values.schema.json": json.dumps(_schema(declared), indent=1, sort_keys=True) + "\n",
     }
+    files["templates/refused.yaml"] = "".join(_refused(name) for name, _ in declared.by_name())
     for path, documents in found.items():
         holes = _Holes()
         opened = [_open(declared, document, holes) for document in documents if document["kind"] != "Namespace"]
@@ -107,7 +110,30 @@ def _open(declared: Declared, document: Manifest, holes: _Holes) -> Manifest:
         case "ConfigMap" if made["metadata"]["name"] == SETTINGS:
             made["data"]["KAFKA_BOOTSTRAP_SERVERS"] = holes.value("cluster", "kafka", "bootstrap_servers")
             made["data"]["KILN_STORE_URL"] = holes.value("cluster", "store", "url")
+        case "ConfigMap" if made["metadata"]["name"] == DECLARED:
+            made["data"]["pools.yaml"] = _open_pools(declared, holes)
     return made
+
+
+def _open_pools(declared: Declared, holes: _Holes) -> str:
+    """pools.yaml with the chart's values in it: admission places work by the replicas that there may really be."""
+
+    def put(body: dict[str, Any], given: dict[str, Any], *path: str) -> dict[str, Any]:
+        for key, value in given.items():
+            if isinstance(value, dict):
+                put(body.setdefault(key, {}), value, *path, key)
+            else:
+                body[key] = holes.value(*path, key, kind="int" if isinstance(value, int) else "quote")
+        return body
+
+    return to_yaml([put(declared.pools_body(), values(declared))])
+
+
+def _refused(pool: str) -> str:
+    """A schema compares no two values."""
+    least, most = (f'(index .Values "pools" "{pool}" "replicas_{end}" | int)' for end in ("min", "max"))
+    sentence = f"pools.{pool}.replicas_min is above replicas_max; lower it"
+    return f'{{{{- if gt {least} {most} }}}}{{{{ fail "{sentence}" }}}}{{{{- end }}}}\n'
 
 
 def _open_deployment(made: Manifest, holes: _Holes) -> None:
@@ -115,7 +141,10 @@ def _open_deployment(made: Manifest, holes: _Holes) -> None:
     template = made["spec"]["template"]
     image = "gpu_consumer" if component == COMPONENT else "services"
     template["spec"]["containers"][0]["image"] = holes.value("cluster", "images", image)
-    template["metadata"]["annotations"][STAMP_ANNOTATION] = holes.hole(f'"{_STAMP}"')
+    read = _READ_BY_COUNTING if component in _COUNTING else _READ
+    template["metadata"]["annotations"][STAMP_ANNOTATION] = holes.hole(
+        f'"{{{{ list {read} | toJson | sha256sum | trunc 16 }}}}"'
+    )
     if component in ("admission", "gate"):
         made["spec"]["replicas"] = holes.value("cluster", component, "replicas", kind="int")
 
@@ -124,6 +153,8 @@ def _open_scaled(made: Manifest, namespace: str, holes: _Holes) -> None:
     pool, spec = made["metadata"]["labels"]["promptkiln.dev/pool"], made["spec"]
     spec["minReplicaCount"] = holes.value("pools", pool, "replicas_min", kind="int")
     spec["maxReplicaCount"] = holes.value("pools", pool, "replicas_max", kind="int")
+    if spec["fallback"]["behavior"] == "currentReplicas":
+        spec["fallback"]["replicas"] = holes.value("pools", pool, "replicas_min", kind="int")
     for trigger in spec["triggers"]:
         metadata = trigger["metadata"]
         if "bootstrapServers" in metadata:
@@ -156,7 +187,8 @@ def _schema(declared: Declared) -> dict[str, Any]:
             pools=_closed(
                 **{
                     name: _closed(
-                        replicas_min=_count(0, pool.partitions // 2), replicas_max=_count(1, pool.partitions // 2)
+                        replicas_min=_count(0, pool.partitions // 2),
+                        replicas_max=_count(max(1, pool.scaling.fallback_replicas or 0), pool.partitions // 2),
                     )
                     for name, pool in declared.by_name()
                 }

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from infra.render.container import DECLARED
+from infra.render.declared import Declared
 from infra.render.manifest import Manifest, selector, to_yaml
 
 _KIND = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
@@ -12,22 +14,27 @@ _SPREAD = ("admission", "gate")
 _COMPONENT = "app.kubernetes.io/component"
 
 
-def kustomize(found: Mapping[str, list[Manifest]]) -> dict[str, str]:
+def kustomize(declared: Declared, found: Mapping[str, list[Manifest]]) -> dict[str, str]:
     """Files by their paths below the folder `kustomize`."""
     made = [document for each in found.values() for document in each]
     files = {f"base/{path}": to_yaml(each) for path, each in found.items()}
     files["base/kustomization.yaml"] = to_yaml([{**_KIND, "resources": sorted(found)}])
-    files["overlays/development/kustomization.yaml"] = to_yaml([_development(made)])
+    files["overlays/development/kustomization.yaml"] = to_yaml([_development(declared, made)])
     files["overlays/production/kustomization.yaml"] = to_yaml([_production(made)])
     return files
 
 
-def _development(made: list[Manifest]) -> Manifest:
-    """A small cluster: one of each, at most one GPU a pool, and no Prometheus operator."""
+def _development(declared: Declared, made: list[Manifest]) -> Manifest:
+    """A small cluster: one of each, at most one GPU a pool, and no Prometheus operator. pools.yaml says so, too, since
+    admission places work by it."""
     one = {"/spec/minReplicaCount": 0, "/spec/maxReplicaCount": 1, "/spec/fallback/replicas": 1}
+    body = declared.pools_body()
+    for pool in body["pools"].values():
+        pool |= {"replicas_min": 0, "replicas_max": 1}
     patches = [
         _patch({"kind": "Deployment", "labelSelector": f"{_COMPONENT} in (admission, gate)"}, {"/spec/replicas": 1}),
         _patch({"kind": "ScaledObject"}, one),
+        _patch({"kind": "ConfigMap", "name": DECLARED}, {"/data/pools.yaml": to_yaml([body])}),
     ]
     apis = {document["kind"]: document["apiVersion"] for document in made}
     for kind in _MONITORING:

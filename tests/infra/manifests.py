@@ -8,7 +8,8 @@ import yaml
 from infra.render.keda import PUSH_KEYS
 from tests.infra.outcome import Outcome, counted
 from tests.infra.refusals import misspelt
-from tests.infra.rendered import Rendered
+from tests.infra.rendered import Object, Rendered
+from tests.infra.replicas import told_apart
 from tests.infra.strimzi import definitions
 from tests.infra.tools import WORK, ask, findings, keda_folder, kubectl, lines, run
 
@@ -45,6 +46,7 @@ def overlays(rendered: Rendered, name: str) -> tuple[Outcome, list[Path]]:
         found += lines(done.err, of=where)
         made.append(BUILT / f"{name}-{folder.name}.yaml")
         made[-1].write_text(done.out, encoding="utf-8")
+        found += [f"{where}: {each}" for each in told_apart(yaml.safe_load_all(done.out))]
     if not rendered.overlays():
         found.append(f"{rendered.folder} has no kustomization.yaml")
     return Outcome(counted(overlays=len(made)), tuple(found)), made
@@ -57,7 +59,7 @@ def charts(rendered: Rendered, name: str) -> tuple[Outcome, list[Path]]:
     BUILT.mkdir(parents=True, exist_ok=True)
     for chart in rendered.charts():
         report = ask("chart", chart)
-        found += [*findings(report, rendered.folder), *_passed_over(chart)]
+        found += [*findings(report, rendered.folder), *_passed_over(chart), *_fewer_replicas(chart)]
         for number, (path, text) in enumerate(sorted(report.get("files", {}).items())):
             made.append(BUILT / f"{name}-chart-{number}-{Path(path).stem}.yaml")
             made[-1].write_text(text, encoding="utf-8")
@@ -67,8 +69,25 @@ def charts(rendered: Rendered, name: str) -> tuple[Outcome, list[Path]]:
 def _passed_over(chart: Path) -> Iterator[str]:
     """Values that are misspelt, one at a time, and taken all the same."""
     values = yaml.safe_load((chart / "values.yaml").read_text(encoding="utf-8"))
-    file = BUILT / "misspelt-values.yaml"
     for field, broken in misspelt(values):
-        file.write_text(yaml.safe_dump(broken), encoding="utf-8")
-        if not ask("chart", "-values", file, chart)["findings"]:
+        if not _given(chart, broken)["findings"]:
             yield f"{chart.name}: the value {field}x is passed over in silence"
+
+
+def _fewer_replicas(chart: Path) -> Iterator[str]:
+    """The chart with other values than its own, and with some that fit each other in no way."""
+    pools = yaml.safe_load((chart / "values.yaml").read_text(encoding="utf-8"))["pools"]
+    fewer = {name: {"replicas_min": 1, "replicas_max": own["replicas_max"] - 1} for name, own in pools.items()}
+    report = _given(chart, {"pools": fewer})
+    yield from findings(report, chart)
+    yield from told_apart(each for text in report.get("files", {}).values() for each in yaml.safe_load_all(text))
+    for name, own in pools.items():
+        crossed = {"replicas_min": own["replicas_max"], "replicas_max": own["replicas_max"] - 1}
+        if not _given(chart, {"pools": {name: crossed}})["findings"]:
+            yield f"{chart.name}: pools.{name}.replicas_min above replicas_max is taken"
+
+
+def _given(chart: Path, values: Object) -> Object:
+    file = BUILT / "values.yaml"
+    file.write_text(yaml.safe_dump(values), encoding="utf-8")
+    return ask("chart", "-values", file, chart)

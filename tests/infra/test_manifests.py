@@ -158,6 +158,37 @@ def test_a_chart_that_passes_misspelt_values_over_is_found(rendered: Rendered) -
 
 
 @pytest.mark.usefixtures("go")
+def test_a_chart_that_tells_admission_another_number_of_replicas_is_found(rendered: Rendered) -> None:
+    (chart,) = rendered.charts()
+    settings = chart / "templates" / "settings.yaml"
+    said = '{{ index .Values "pools" "default" "replicas_max" | int }}'
+    assert said in settings.read_text()
+    settings.write_text(settings.read_text().replace(said, "8"))
+    outcome, _ = charts(rendered, "broken")
+    assert "KEDA is told (1, 7) of the replicas of default, and admission (1, 8)" in outcome.findings
+
+
+@pytest.mark.usefixtures("go")
+def test_a_chart_that_takes_more_replicas_at_least_than_at_most_is_found(rendered: Rendered) -> None:
+    (chart,) = rendered.charts()
+    (chart / "templates" / "refused.yaml").unlink()
+    outcome, _ = charts(rendered, "broken")
+    assert "promptkiln: pools.default.replicas_min above replicas_max is taken" in outcome.findings
+
+
+def test_an_overlay_that_tells_admission_another_number_of_replicas_is_found(rendered: Rendered) -> None:
+    (overlay,) = (each for each in rendered.overlays() if each.name == "development")
+    said = overlay / "kustomization.yaml"
+    assert "replicas_max: 1\n" in said.read_text()
+    said.write_text(said.read_text().replace("replicas_max: 1\n", "replicas_max: 2\n"))
+    try:
+        outcome, _ = overlays(rendered, "broken")
+    except ToolMissing as missing:
+        pytest.skip(str(missing))
+    assert any("KEDA is told (0, 1) of the replicas of default" in each for each in outcome.findings), outcome.findings
+
+
+@pytest.mark.usefixtures("go")
 @pytest.mark.parametrize(
     ("before", "after", "wanted"),
     [

@@ -72,3 +72,10 @@ def test_a_name_or_a_port_that_cannot_be_is_refused(body: dict[str, Any]) -> Non
 )
 def test_one_that_can_be_is_taken(body: dict[str, Any]) -> None:
     Cluster.model_validate(body)
+
+
+@pytest.mark.parametrize("block", ["admission", "gate", "scaler", "gpu_consumer"])
+def test_a_block_of_which_one_thing_is_said_keeps_the_rest(block: str) -> None:
+    said: Any = getattr(Cluster.model_validate({block: {"cpu": "3"}}), block)
+    unsaid: Any = getattr(Cluster(), block)
+    assert said.model_dump() == {**unsaid.model_dump(), "cpu": "3"}

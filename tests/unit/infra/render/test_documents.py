@@ -14,6 +14,7 @@ from infra.render.kustomize import kustomize
 from infra.render.manifest import Manifest
 from schemas.deployment import DeploymentSettings
 from schemas.errors import CatalogueError
+from schemas.pools import Pools
 from tests.unit.infra.render.conftest import EXAMPLE, Declare, Found
 from tests.unit.infra.render.test_services import OWN_TOPIC
 
@@ -25,7 +26,8 @@ def _all(declared: Declared) -> list[Manifest]:
 
 
 def test_the_same_declarations_give_the_same_bytes() -> None:
-    once, again = (kustomize(documents(read_declared(DeploymentSettings(pools=EXAMPLE)))) for _ in range(2))
+    read = (read_declared(DeploymentSettings(pools=EXAMPLE)) for _ in range(2))
+    once, again = (kustomize(declared, documents(declared)) for declared in read)
     assert list(once.items()) == list(again.items())
 
 
@@ -112,11 +114,11 @@ def test_too_many_configurations_for_a_config_map_are_refused(example: Declared)
         documents(huge)
 
 
-def test_kustomize_builds_the_base_and_both_overlays(tmp_path: Path, found: Found) -> None:
+def test_kustomize_builds_the_base_and_both_overlays(tmp_path: Path, example: Declared, found: Found) -> None:
     kubectl = shutil.which("kubectl")
     if kubectl is None:
         pytest.skip("kubectl is not on this machine; it builds the overlays")
-    for name, text in kustomize(found).items():
+    for name, text in kustomize(example, found).items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     built = {}
@@ -131,3 +133,6 @@ def test_kustomize_builds_the_base_and_both_overlays(tmp_path: Path, found: Foun
     assert set(kinds["base"]) - set(kinds["overlays/development"]) == {"PodMonitor", "PrometheusRule"}
     scaled = [each["spec"] for each in built["overlays/development"] if each["kind"] == "ScaledObject"]
     assert [(each["minReplicaCount"], each["maxReplicaCount"]) for each in scaled] == [(0, 1), (0, 1)]
+    (said,) = (each for each in built["overlays/development"] if each["metadata"]["name"] == "kiln-declared")
+    pools = Pools.model_validate(yaml.safe_load(said["data"]["pools.yaml"])).pools  # admission places work by it
+    assert [(pool.replicas_min, pool.replicas_max) for pool in pools.values()] == [(0, 1), (0, 1)]

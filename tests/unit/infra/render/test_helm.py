@@ -16,11 +16,15 @@ from infra.render.declared import Declared
 from infra.render.documents import documents
 from infra.render.helm import STAMP_ANNOTATION, helm, values
 from infra.render.manifest import Manifest
+from schemas.pools import Pools
 from tests.unit.infra.render.conftest import Declare, Found
 from tests.unit.infra.render.test_services import OWN_TOPIC
 
 _INDEX = re.compile(r'\{\{ index \.Values ((?:"[^"]*" )+)\| (quote|int) \}\}')
-_STAMP = "{{ list .Values.cluster.kafka .Values.cluster.store | toJson | sha256sum | trunc 16 }}"
+_STAMP = re.compile(
+    r"\{\{ list \.Values\.cluster\.kafka \.Values\.cluster\.store (\.Values\.pools )?"
+    r"\| toJson \| sha256sum \| trunc 16 \}\}"
+)
 
 
 def _play(template: str, given: dict[str, Any], namespace: str) -> list[Manifest]:
@@ -30,7 +34,8 @@ def _play(template: str, given: dict[str, Any], namespace: str) -> list[Manifest
             node = node[json.loads(part)]
         return json.dumps(node) if found[2] == "quote" else str(int(node))
 
-    text = _INDEX.sub(value, template).replace("{{ .Release.Namespace }}", namespace).replace(_STAMP, "stamp")
+    text = _INDEX.sub(value, template).replace("{{ .Release.Namespace }}", namespace)
+    text = _STAMP.sub(lambda found: "stamp of pools" if found[1] else "stamp", text)
     assert "{{" not in text.replace('{{ "{{" }}', ""), "the templates say more than this test plays"
     return list(yaml.safe_load_all(text.replace('{{ "{{" }}', "{{")))
 
@@ -38,8 +43,16 @@ def _play(template: str, given: dict[str, Any], namespace: str) -> list[Manifest
 def _chart(declared: Declared, given: dict[str, Any], namespace: str) -> list[Manifest]:
     files = helm(declared, documents(declared), "0.1.0")
     return [
-        each for name, text in files.items() if name.startswith("templates/") for each in _play(text, given, namespace)
+        each
+        for name, text in files.items()
+        if name.startswith("templates/") and name != "templates/refused.yaml"
+        for each in _play(text, given, namespace)
     ]
+
+
+def _pools(made: list[Manifest]) -> Pools:
+    (said,) = (each["data"]["pools.yaml"] for each in made if each["metadata"]["name"] == "kiln-declared")
+    return Pools.model_validate(yaml.safe_load(said))
 
 
 def test_with_its_own_values_the_chart_is_the_base(declare: Declare) -> None:
@@ -47,10 +60,16 @@ def test_with_its_own_values_the_chart_is_the_base(declare: Declare) -> None:
     made = _chart(declared, yaml.safe_load(helm(declared, documents(declared), "0")["values.yaml"]), "promptkiln")
     for each in made:
         if each["kind"] == "Deployment":
-            assert each["spec"]["template"]["metadata"]["annotations"].pop(STAMP_ANNOTATION) == "stamp"
+            stamp = each["spec"]["template"]["metadata"]["annotations"].pop(STAMP_ANNOTATION)
+            counts = each["metadata"]["name"] in ("kiln-admission", "kiln-scaler")
+            assert stamp == ("stamp of pools" if counts else "stamp")
         if each["kind"] == "KafkaTopic":  # so that no topic goes with the release
             assert each["metadata"].pop("annotations") == {"helm.sh/resource-policy": "keep"}
     base = [each for found in documents(declared).values() for each in found if each["kind"] != "Namespace"]
+    assert _pools(made).model_dump() == _pools(base).model_dump() == declared.pools.model_dump()
+    for documents_ in made, base:
+        (said,) = (each for each in documents_ if each["metadata"]["name"] == "kiln-declared")
+        said["data"].pop("pools.yaml")
     assert made == base
 
 
@@ -60,7 +79,7 @@ def test_values_reach_every_object_that_has_them(example: Declared) -> None:
     given["cluster"]["kafka"]["bootstrap_servers"] = "kafka.elsewhere:9093"
     given["pools"]["default"]["replicas_max"] = 3
     made = _chart(example, given, "other")
-    text = yaml.safe_dump_all(each for each in made if each["metadata"]["name"] != "kiln-declared")
+    text = yaml.safe_dump_all(made)
     assert "registry.example" not in text
     assert "kiln-kafka-bootstrap" not in text
     assert "kiln-scaler.other.svc:8085" in text
@@ -68,6 +87,8 @@ def test_values_reach_every_object_that_has_them(example: Declared) -> None:
         each["metadata"]["name"]: each["spec"]["maxReplicaCount"] for each in made if each["kind"] == "ScaledObject"
     }
     assert most == {"kiln-gpu-default": 3, "kiln-gpu-slices": 14}
+    # By these admission places work.
+    assert {name: pool.replicas_max for name, pool in _pools(made).pools.items()} == {"default": 3, "slices": 14}
     assert {each["metadata"]["namespace"] for each in made} == {"other", "kafka"}
     assert {subject["namespace"] for each in made for subject in each.get("subjects", ())} == {"other"}
 
@@ -77,6 +98,7 @@ def test_values_reach_every_object_that_has_them(example: Declared) -> None:
     [
         (("pools", "default", "replica_max"), 3),
         (("pools", "default", "replicas_max"), 17),  # KEDA's cap: half of the partitions
+        (("pools", "slices", "replicas_max"), 1),  # its fallback is 2, which the HPA would cut
         (("pools", "defualt"), {}),
         (("cluster", "admission", "replicas"), 5),
         (("cluster", "images", "services"), "promptkiln"),
