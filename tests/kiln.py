@@ -33,15 +33,16 @@ class Kiln:
         out, err = await asyncio.wait_for(child.communicate(), 120)
         return Done(child.returncode, out.decode(), err.decode())
 
-    async def here(self, *arguments: str) -> Done:
+    async def here(self, *arguments: str, stdin: bytes = b"") -> Done:
         """The same in a thread of this process, which spares its start. One at a time: its output is taken from all."""
-        return await asyncio.to_thread(self.inside, *arguments)
+        return await asyncio.to_thread(self.inside, *arguments, stdin=stdin)
 
-    def inside(self, *arguments: str) -> Done:
+    def inside(self, *arguments: str, stdin: bytes = b"") -> Done:
         """The same where no event loop runs."""
         out, err = io.StringIO(), io.StringIO()
         with pytest.MonkeyPatch.context() as patched, redirect_stdout(out), redirect_stderr(err):
             patched.setattr(sys, "argv", ["kiln", *arguments])
+            patched.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
             for name, value in self.environment.items():
                 patched.setenv(name, value)
             with pytest.raises(SystemExit) as end:

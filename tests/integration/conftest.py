@@ -43,3 +43,20 @@ def engine(models: Path, config: GenerationConfig) -> Iterator[tuple[EngineProce
         yield made, asyncio.run(made.start())
     finally:
         asyncio.run(made.stop())
+
+
+@pytest.fixture
+def lent(engine: tuple[EngineProcess, Ready], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command of this process draws in the engine of many tests; unit tests show that it starts its own."""
+    process, ready = engine
+
+    class Lent:
+        alive = True
+        submit, events = process.submit, process.events
+
+        async def start(self) -> Ready:
+            return ready
+
+        async def stop(self) -> None: ...
+
+    monkeypatch.setattr("gpu_consumer.verify.draw.EngineProcess", lambda *_: Lent())

@@ -8,8 +8,6 @@ import yaml
 from PIL import Image
 
 from gpu_consumer.commands.compare import compare
-from gpu_consumer.engine.process import EngineProcess
-from gpu_consumer.engine.protocol import Ready
 from schemas.config import GenerationConfig
 
 
@@ -29,24 +27,7 @@ def deployment(models: Path, config: GenerationConfig, tmp_path: Path, monkeypat
     monkeypatch.setenv("KILN_GPU_DEVICE", "cpu")
 
 
-@pytest.fixture
-def running(engine: tuple[EngineProcess, Ready], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both versions are drawn in the engine that runs for many tests; unit tests show that each starts its own."""
-    process, ready = engine
-
-    class Lent:
-        alive = True
-        submit, events = process.submit, process.events
-
-        async def start(self) -> Ready:
-            return ready
-
-        async def stop(self) -> None: ...
-
-    monkeypatch.setattr("gpu_consumer.verify.draw.EngineProcess", lambda *_: Lent())
-
-
-@pytest.mark.usefixtures("deployment", "running")
+@pytest.mark.usefixtures("deployment", "lent")
 async def test_a_canary_is_laid_beside_the_stable_version(
     config: GenerationConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

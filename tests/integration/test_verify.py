@@ -1,13 +1,9 @@
 """`kiln verify` over results that were really made, and over what was changed since."""
 
-import asyncio
 import hashlib
 import io
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,39 +19,18 @@ from schemas.decision import Decision
 from schemas.result import Succeeded
 from schemas.work import WorkItem
 from tests.integration.gpu_pool import GpuPool, work_item
-from tests.kafka import POOL
-
-Verify = Callable[..., Any]
+from tests.kiln import Kiln, small_deployment
 
 
 @pytest.fixture
-def verify(kafka_env: dict[str, str], prefix: str, tmp_path: Path, models: Path, config: GenerationConfig) -> Verify:
-    """Runs `kiln verify`; returns its exit status, and what it printed."""
-    pools, configs = tmp_path / "pools.yaml", tmp_path / "configs"
-    pool = {"gpu_product": "CPU", "vram_bytes": 8 << 30, "price_usd_per_hour": 1, "replicas_max": 2, "partitions": 4}
-    pools.write_text(yaml.safe_dump({"pools": {POOL: pool}}))
+def kiln(kafka_env: dict[str, str], prefix: str, tmp_path: Path, models: Path, config: GenerationConfig) -> Kiln:
+    configs = tmp_path / "configs"
     configs.mkdir()
     body = config.model_dump(mode="json", exclude={"name", "version"})
     file = {"name": config.name, "channels": {"stable": 1}, "versions": {1: body}}
     (configs / f"{config.name}.yaml").write_text(yaml.safe_dump(file))
-    environment = kafka_env | {
-        "KILN_TOPICS_PREFIX": prefix,
-        "KILN_TOPICS_REQUESTS_PARTITIONS": "2",
-        "KILN_POOLS": str(pools),
-        "KILN_CONFIGS": str(configs),
-        "KILN_GPU_MODELS_DIR": str(models),
-        "KILN_GPU_DEVICE": "cpu",
-    }
-
-    async def run(*arguments: str, stdin: bytes = b"", **more: str) -> tuple[int | None, str]:
-        child = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", "from streams.cli import main; main()", "verify", *arguments, env=environment | more,
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        )  # fmt: skip
-        out, err = await asyncio.wait_for(child.communicate(stdin), 150)
-        return child.returncode, (out + err).decode()
-
-    return run
+    places = {"KILN_CONFIGS": str(configs), "KILN_GPU_MODELS_DIR": str(models), "KILN_GPU_DEVICE": "cpu"}
+    return Kiln(kafka_env | small_deployment(prefix, tmp_path) | places)
 
 
 async def decide(pool: GpuPool, *items: WorkItem) -> None:
@@ -93,11 +68,12 @@ def nudge(result: Succeeded, levels: int, path: Path) -> Succeeded:
     return result.model_copy(update={"artifacts": (artifact.model_copy(update=changed),)})
 
 
+@pytest.mark.usefixtures("lent")
 async def test_a_result_is_drawn_again_and_compared(
     pool: GpuPool,
     engine: tuple[EngineProcess, Ready],
     config: GenerationConfig,
-    verify: Verify,
+    kiln: Kiln,
     tmp_path: Path,
 ) -> None:
     """Case GPU-14."""
@@ -106,10 +82,10 @@ async def test_a_result_is_drawn_again_and_compared(
     made = await make(pool, engine, pair, near, far, moved, gone)
     await decide(pool, pair, near, far, moved, gone)
 
-    code, out = await verify("blue/pair")
-    assert code == 0, out
-    assert out.count("identical: SHA-256") == 2
-    assert "note:" not in out
+    done = await kiln("verify", "blue/pair")  # in a process and with an engine of its own
+    assert done.code == 0, done
+    assert done.out.count("identical: SHA-256") == 2
+    assert "note:" not in done.out
 
     libraries = {**made["moved"].environment.libraries, "torch": "2.0.0"}
     ran_on = made["moved"].environment.model_copy(update={"libraries": libraries, "device": "NVIDIA A100"})
@@ -122,9 +98,9 @@ async def test_a_result_is_drawn_again_and_compared(
     path_of(made["gone"], 0).unlink()
     path_of(made["pair"], 1).write_bytes(b"tampered")
     lines = b"\n".join(encode(result) for result in [*results, made["pair"]])
-    code, out = await verify("-", stdin=lines)
-    assert code == 1, out
-    told = out.split("blue/")
+    done = await kiln.here("verify", "-", stdin=lines)
+    assert done.code == 1, done
+    told = done.out.split("blue/")
     assert "within tolerance: 2 of 255 levels apart" in told[1]
     assert "different: 5 of 255 levels apart" in told[2]
     assert "identical" in told[3]
@@ -137,11 +113,12 @@ async def test_a_result_is_drawn_again_and_compared(
     assert "what was drawn again is" in told[5]
 
 
+@pytest.mark.usefixtures("lent")
 async def test_without_topics_the_request_is_enough_and_another_prompt_is_another_picture(
     pool: GpuPool,
     engine: tuple[EngineProcess, Ready],
     config: GenerationConfig,
-    verify: Verify,
+    kiln: Kiln,
     tmp_path: Path,
 ) -> None:
     item = work_item("alone", config=config, prompt="a red fox", seed=11)
@@ -149,20 +126,20 @@ async def test_without_topics_the_request_is_enough_and_another_prompt_is_anothe
     file, request = tmp_path / "result.json", tmp_path / "request.json"
     file.write_bytes(encode(result))
     request.write_text(json.dumps({"request_id": "alone", "tenant": "blue", "prompt": "a red fox"}))
-    code, out = await verify(str(file))
-    assert code == 2, out
-    assert "the decision of blue/alone is no longer retained; give the request by --request FILE" in out
+    done = await kiln.here("verify", str(file))
+    assert done.code == 2, done
+    assert "the decision of blue/alone is no longer retained; give the request by --request FILE" in done.err
 
-    offline = {"KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1"}
-    code, out = await verify(str(file), "--request", str(request), **offline)
-    assert code == 0, out
-    code, out = await verify(str(file), "--prompt", "a blue fox", **offline)
-    assert code == 1, out
-    assert "levels apart at most" in out
+    offline = Kiln(kiln.environment | {"KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1"})
+    done = await offline.here("verify", str(file), "--request", str(request))
+    assert done.code == 0, done
+    done = await offline.here("verify", str(file), "--prompt", "a blue fox")
+    assert done.code == 1, done
+    assert "levels apart at most" in done.out
 
     newer = result.model_copy(update={"config": result.config.model_copy(update={"hash": "0" * 64})})
     file.write_bytes(encode(newer))
-    code, out = await verify(str(file), "--prompt", "a red fox", **offline)
-    assert code == 2, out
-    assert "set KILN_CONFIGS to its folder" in out
-    assert config.config_hash in out
+    done = await offline.here("verify", str(file), "--prompt", "a red fox")
+    assert done.code == 2, done
+    assert "set KILN_CONFIGS to its folder" in done.out
+    assert config.config_hash in done.out
