@@ -43,6 +43,9 @@ class Policy(Protocol):
     What a policy needs from elsewhere it follows by itself, and while it cannot judge without it `problem` says why:
     nothing is decided then, and nothing refused. What judge() raises is about this one text; a setting says what
     becomes of that.
+
+    One that has `refresh()` besides is asked every few seconds, in a thread, to read again what it was made of. It may
+    block. What it raises is told, and the policy goes on as it was.
     """
 
     @property

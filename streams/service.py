@@ -102,7 +102,9 @@ class AdmissionService:
             facts = (
                 CancelsFact(self._kafka, catalogue),
                 PricesFact(self._kafka, catalogue),
-                PoliciesFact(self._declared.policies, self.metrics, settings.policy_slow_seconds),
+                PoliciesFact(
+                    self._declared.policies, self.metrics, settings.policy_slow_seconds, settings.refresh_seconds
+                ),
                 ControlFact(self._kafka, catalogue, self._declared.configs, self.metrics),
                 SecretsFact(settings.signing_keys, self._declared.tenants, settings.refresh_seconds),
                 waits := WaitsFact(self._kafka, catalogue, cluster, settings, self.metrics),

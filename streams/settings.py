@@ -63,7 +63,8 @@ class AdmissionServiceSettings(BaseSettings):
         default=60.0, description="Lag without progress for so long, and without a named wait, is not alive."
     )
     refresh_seconds: Annotated[float, Field(gt=0, le=600)] = Field(
-        default=5.0, description="Topics, lag, the ages of views and signing keys are looked at this often."
+        default=5.0,
+        description="Topics, lag, the ages of views, signing keys and lists of terms are looked at this often.",
     )
     signing_keys: Path | None = Field(
         default=None,

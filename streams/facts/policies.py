@@ -1,5 +1,7 @@
-"""The content policies, watched: how long each takes, how often it fails, and whether it can judge at all."""
+"""The content policies, watched: how long each takes, how often it fails, whether it can judge at all, and whether what
+it was made of can be read again."""
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -8,6 +10,7 @@ from typing import Self
 
 from admission.policy import Policy, PolicyAnswer, PolicyText
 from admission.world import World
+from schemas.errors import told
 from streams.metrics import AdmissionMetrics
 
 log = logging.getLogger(__name__)
@@ -15,20 +18,45 @@ _TELL_SECONDS = 60.0  # a policy that fails does so for every request: its log l
 
 
 class PoliciesFact:
-    """While a policy says that it cannot judge nothing is decided: a refusal would be final, and the reason is not."""
+    """While a policy says that it cannot judge nothing is decided: a refusal would be final, and the reason is not. One
+    that cannot be read again goes on as it was: that is told, and its age grows."""
 
     name = "policies"
-    failure: Exception | None = None
-    age_seconds = 0.0
 
-    def __init__(self, policies: Mapping[str, Policy], metrics: AdmissionMetrics, slow_seconds: float) -> None:
+    def __init__(
+        self, policies: Mapping[str, Policy], metrics: AdmissionMetrics, slow_seconds: float, refresh_seconds: float
+    ) -> None:
         self._watched = {name: _Watched(name, policy, metrics, slow_seconds) for name, policy in policies.items()}
+        refreshing = {name: getattr(policy, "refresh", None) for name, policy in policies.items()}
+        self._refreshed = [_Refreshed(name, refresh) for name, refresh in refreshing.items() if refresh is not None]
+        self._refresh_seconds = refresh_seconds
+        self._refreshing: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
+        if self._refreshed:
+            self._refreshing = asyncio.create_task(self._keep_refreshing(), name=self.name)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        pass
+        if self._refreshing is not None:
+            self._refreshing.cancel()
+            await asyncio.wait({self._refreshing})
+
+    @property
+    def failure(self) -> Exception | None:
+        task = self._refreshing
+        error = task.exception() if task is not None and task.done() and not task.cancelled() else None
+        return error if isinstance(error, Exception) else None
+
+    @property
+    def age_seconds(self) -> float:
+        now = time.monotonic()
+        return max((now - each.current_at for each in self._refreshed), default=0.0)
+
+    @property
+    def note(self) -> str | None:
+        """Which policy is not what it should be by now, for a person."""
+        return next((each.note for each in self._refreshed if each.note is not None), None)
 
     @property
     def problem(self) -> str | None:
@@ -36,6 +64,34 @@ class PoliciesFact:
 
     def into(self, world: World) -> World:
         return replace(world, policies=self._watched) if self._watched else world
+
+    async def _keep_refreshing(self) -> None:
+        while True:
+            await asyncio.sleep(self._refresh_seconds)
+            for each in self._refreshed:
+                await asyncio.to_thread(each.refresh)
+
+
+class _Refreshed:
+    """A policy that can be read again. `note`: why it could not, the last time."""
+
+    def __init__(self, name: str, refresh: Callable[[], None]) -> None:
+        self._name = name
+        self._refresh = refresh
+        self.current_at = time.monotonic()
+        self.note: str | None = None
+
+    def refresh(self) -> None:
+        """Blocks. Each trouble is logged once."""
+        try:
+            self._refresh()
+        except Exception as error:
+            note = f"the content policy {self._name!r} is as it was before: {told(error)}"
+            new, self.note = note != self.note, note
+            if new:
+                log.warning("%s", note)
+        else:
+            self.current_at, self.note = time.monotonic(), None
 
 
 class _Watched:

@@ -1,6 +1,9 @@
 """Policies with a clock beside them."""
 
+import asyncio
 import logging
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -36,7 +39,7 @@ class Unsure:
 
 def watched(slow_seconds: float = 60.0, **policies: Any) -> tuple[PoliciesFact, AdmissionMetrics]:
     metrics = AdmissionMetrics()
-    return PoliciesFact(policies, metrics, slow_seconds), metrics
+    return PoliciesFact(policies, metrics, slow_seconds, refresh_seconds=0.001), metrics
 
 
 def exposed(metrics: AdmissionMetrics) -> str:
@@ -98,3 +101,53 @@ def test_one_that_cannot_judge_now_keeps_everything_from_being_decided() -> None
 
 def test_one_that_fails_to_say_whether_it_can_cannot() -> None:
     assert watched(unsure=Unsure())[0].problem == "the content policy 'unsure' cannot judge: OSError"
+
+
+class Read(Says):
+    """One that is read again, elsewhere than in the loop that decides. The last of its troubles stays."""
+
+    def __init__(self, *troubles: Exception | None) -> None:
+        super().__init__()
+        self.troubles = list(troubles)
+        self.threads: set[int] = set()
+
+    def refresh(self) -> None:
+        self.threads.add(threading.get_ident())
+        trouble = self.troubles.pop(0) if len(self.troubles) > 1 else next(iter(self.troubles), None)
+        if trouble is not None:
+            raise trouble
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while True:
+            if condition():
+                return
+            await asyncio.sleep(0.001)
+
+
+async def test_one_that_can_be_read_again_is_and_not_in_the_loop() -> None:
+    read = Read()
+    fact, _ = watched(kind=Says(), read=read)
+    async with fact:
+        await until(lambda: bool(read.threads))
+        assert (fact.note, fact.problem, fact.failure) == (None, None, None)
+    assert threading.get_ident() not in read.threads
+
+
+async def test_one_that_cannot_be_read_again_goes_on_and_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    broken = OSError(5, "Input/output error")
+    read = Read(broken, broken, ValueError("line 2"), broken)
+    fact, _ = watched(read=read)
+    with caplog.at_level(logging.INFO, "streams"):
+        async with fact:
+            await until(lambda: len(caplog.messages) == 3)
+            assert fact.note == "the content policy 'read' is as it was before: Input/output error"
+            assert fact.problem is None, "it judges by what it had"
+            age = fact.age_seconds
+            await until(lambda: fact.age_seconds > age)
+            read.troubles.clear()
+            await until(lambda: fact.note is None)
+    assert [line.rpartition(": ")[2] for line in caplog.messages] == [
+        "Input/output error", "line 2", "Input/output error",
+    ]  # fmt: skip
