@@ -16,6 +16,13 @@ from infra.scaling.threshold import lag_threshold
 from schemas.pools import Pool
 
 Way = Literal["fixed", "utilisation", "lag", "gpu_seconds", "oracle"]
+NAMES: dict[Way, str] = {
+    "fixed": "fixed size",
+    "utilisation": "HPA, utilisation",
+    "lag": "KEDA, lag",
+    "gpu_seconds": "KEDA, GPU-seconds",
+    "oracle": "oracle",
+}
 UTILISATION = 0.7
 _TIMES = (0.5, 1, 2, 4)  # of what the objective asks for: thresholds that are tried
 _TARGET_TIMES = (1, 4, 16)  # of the objective: at the highest little but deadlines counts
@@ -33,15 +40,15 @@ class Setting:
     def __str__(self) -> str:
         match self.way:
             case "fixed":
-                return f"{self.amount:.0f} replicas"
+                return f"{self.amount:.0f} replica{'s' * (self.amount != 1)}"
             case "utilisation":
-                return f"HPA at {self.amount:.0%} busy"
+                return f"{self.amount:.0%} busy"
             case "lag":
-                return f"KEDA lag, threshold {self.amount:.0f}, window {self.window} s"
+                return f"threshold {self.amount:.0f}, window {self.window} s"
             case "gpu_seconds":
-                return f"GPU-seconds, target {self.amount:.0f}, window {self.window} s"
+                return f"target {self.amount:g} s, window {self.window} s"
             case "oracle":
-                return "oracle"
+                return f"headroom {self.amount:g}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """A week of a service that draws pictures and clips: people who wait, and lists of pictures that have until later."""
 
+from infra.planner.cells import free_config
 from infra.planner.request import Request
 from infra.planner.shape import WEEK_SECONDS, Kind, week
-from infra.planner.trace import free_config
 
 SPEED = 8.0  # a week in 21 hours, so that a cold start of 120 s is as 16 minutes of the shape
 GPUS = 4.5  # that would do it on the average, always busy

@@ -5,12 +5,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from infra.planner.cells import free_config
 from infra.planner.deciding import SchedulerQueue
 from infra.planner.pool import Pool, Queue
 from infra.planner.replay import Outcome, Priced
 from infra.planner.request import Request
 from infra.planner.scalers import Fixed
-from infra.planner.trace import free_config
 from schemas.config import GenerationConfig
 
 # Seconds of the GPU, and how often it is asked for; all of one model, for swaps are bench-affinity's.

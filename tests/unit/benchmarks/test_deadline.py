@@ -5,8 +5,8 @@ import random
 
 import pytest
 
+from infra.planner.cells import free_config
 from infra.planner.request import Request
-from infra.planner.trace import free_config
 from tests.benchmarks.deadline.bound import bound
 from tests.benchmarks.deadline.simulate import Case, Row, asked, eager, ours, simulate
 

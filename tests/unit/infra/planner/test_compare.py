@@ -1,20 +1,14 @@
-"""Plans: each way at its best, what to declare, and the picture."""
+"""Plans: each way at its best, and what to declare."""
 
 import math
-from pathlib import Path
 
 import pytest
-from typer import Typer
-from typer.testing import CliRunner
 
-from infra.planner.cli import plan
+from infra.planner.cells import free_config
 from infra.planner.compare import Setting, Task, compare
-from infra.planner.draw import draw
 from infra.planner.oracle import needed
 from infra.planner.replay import House
 from infra.planner.request import Request
-from infra.planner.trace import free_config
-from schemas.errors import CommandError
 from schemas.pools import Pool
 
 CONFIG = free_config("a", "m", 10.0)
@@ -50,14 +44,10 @@ def test_every_way_is_at_its_best_and_the_cheapest_that_can_be_declared_is_advis
     assert advice[1].gpu_hours == min(hours["lag"], hours["gpu_seconds"])
 
 
-def test_nothing_is_advised_where_nothing_reaches_the_goal(tmp_path: Path) -> None:
+def test_nothing_is_advised_where_nothing_reaches_the_goal() -> None:
     found = compare(task(20.0), 10.0, 0.99)
     assert found.advice(0.99) is None
     assert found.best["fixed"][0].amount == POOL.replicas_max
-    draw(found, 4.0, tmp_path / "plan.png")
-    assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(CommandError, match="cannot be written"):
-        draw(found, 4.0, tmp_path / "none" / "plan.png")
 
 
 def test_the_oracle_needs_what_the_earliest_deadlines_ask_for() -> None:
@@ -66,21 +56,3 @@ def test_the_oracle_needs_what_the_earliest_deadlines_ask_for() -> None:
     assert (sizes[0], sizes[-1]) == (0, 0)
     assert sum(sizes) * 15 >= 400
     assert math.isclose(max(needed(requests(120.0), 5400.0, 3.0)), 6, abs_tol=1)
-
-
-def test_a_plan_of_a_trace_says_what_to_declare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "pools.yaml").write_text(
-        "pools:\n  fast: {gpu_product: H200, vram_bytes: 1, price_usd_per_hour: 4, replicas_max: 4, load_seconds: 30}\n"
-    )
-    rows = "".join(f"{60 + n},a,10\n" for n in range(20))
-    (tmp_path / "trace.csv").write_text(f"time,config,seconds\n{rows}")
-    monkeypatch.setenv("KILN_POOLS", str(tmp_path / "pools.yaml"))
-    app = Typer()
-    app.command()(plan)
-    told = CliRunner().invoke(app, [str(tmp_path / "trace.csv"), "--pool", "fast"], env={"COLUMNS": "200"})
-    assert told.exit_code == 0, told.output
-    assert "20 requests" in told.output
-    assert "take signal" in told.output
-    refused = CliRunner().invoke(app, [str(tmp_path / "trace.csv"), "--pool", "slow"])
-    assert isinstance(refused.exception, CommandError)
-    assert "there is no pool 'slow'" in str(refused.exception)

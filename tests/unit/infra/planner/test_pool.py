@@ -5,13 +5,13 @@ from collections.abc import Sequence
 
 import pytest
 
+from infra.planner.cells import free_config
 from infra.planner.deciding import SchedulerQueue
 from infra.planner.pool import Pool
 from infra.planner.replay import House, Outcome, Priced, replay
 from infra.planner.request import Request
 from infra.planner.scalers import Fixed, Keda, Rules, Utilisation, gpu_seconds, lag
 from infra.planner.shape import Kind, flat, week
-from infra.planner.trace import free_config
 from infra.scaling.hpa import Behaviour
 from schemas.pools import Pool as Declared
 

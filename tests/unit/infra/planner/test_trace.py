@@ -41,7 +41,7 @@ def test_configurations_differ_by_name_and_swap_by_model(tmp_path: Path) -> None
     [
         ("", "has no column 'time'; its first line names them"),
         ("time\n1\n", "has no column 'config'"),
-        ("time,config,cost\n", "has a column 'cost'; known are: time, config"),
+        ("time,config,cost\n", "has a column 'cost'; take it out, for known are: time, config"),
         ("time,config\n", "has no line below its header"),
         ("time,config,seconds\n1,a,4\nsoon,a,4\n", "line 3: time is 'soon'; write a number"),
         ("time,config,seconds\n1,a,4\n,a,4\n", "line 3: time is ''; write a number"),

@@ -1,0 +1,81 @@
+"""`kiln plan` as it is called: what it says where, and one sentence for what it cannot plan with."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer import Typer
+from typer.testing import CliRunner, Result
+
+from infra.planner.cli import plan
+from infra.planner.trace import read_trace
+from schemas.catalogue import ConfigCatalogue
+from schemas.errors import CommandError
+
+CONFIGS = Path("infra/configs").absolute()
+POOLS = "pools:\n  fast: {gpu_product: H200, vram_bytes: 1, price_usd_per_hour: 4, replicas_max: 4, load_seconds: 30}\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "pools.yaml").write_text(POOLS)
+    rows = "".join(f"{60 + n},a,10\n" for n in range(20))
+    (tmp_path / "trace.csv").write_text(f"time,config,seconds\n{rows}")
+    (tmp_path / "kinds.csv").write_text("config,seconds,weight,together\na,10,1,1\nb,5,2,3\n")
+    monkeypatch.setenv("KILN_POOLS", str(tmp_path / "pools.yaml"))
+    return tmp_path
+
+
+def kiln_plan(*arguments: object) -> Result:
+    app = Typer()
+    app.command()(plan)
+    return CliRunner().invoke(app, ["--pool", "fast", *map(str, arguments)], env={"COLUMNS": "200"})
+
+
+def test_a_plan_of_a_trace_says_what_to_declare(folder: Path) -> None:
+    told = kiln_plan(folder / "trace.csv")
+    assert told.exit_code == 0, told.output
+    assert told.stdout.startswith("20 requests")
+    assert "For pool fast in pools.yaml:" in told.stdout
+    assert "replaying 20 requests" in told.stderr
+
+
+def test_a_shape_of_kinds_is_planned_saved_and_planned_again_as_a_trace(folder: Path) -> None:
+    saved = folder / "saved.csv"
+    drawn = kiln_plan("--shape", "flat", "--hours", 0.2, "--kinds", folder / "kinds.csv", "--save", saved, "--json")
+    assert drawn.exit_code == 0, drawn.output
+    first = json.loads(drawn.stdout)
+    requests = read_trace(saved, ConfigCatalogue(()), deadline_seconds=1.0)
+    assert first["requests"] == len(requests) > 100
+    assert {(each.config.name, each.seconds) for each in requests} == {("a", 10.0), ("b", 5.0)}
+    assert requests[-1].arrival < 720
+    assert first["work_gpu_hours"] == pytest.approx(sum(each.seconds for each in requests) / 3600, abs=1e-3)
+    assert [way["way"] for way in first["ways"]] == ["fixed", "utilisation", "lag", "gpu_seconds", "oracle"]
+    assert first["advice"]["declare"]["scaling"]["signal"] == first["advice"]["way"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["trace.csv", "--pool", "slow"], "there is no pool 'slow'; pools.yaml has: fast; or set KILN_POOLS"),
+        (["trace.csv", "--shape", "week"], "--shape is of a shape, and trace.csv is a trace; leave one of them out"),
+        (["trace.csv", "--gpus", "2"], "--gpus is of a shape"),
+        (["--kinds", "trace.csv"], "trace.csv has a column 'time'; take it out, for known are: config, seconds"),
+        (["--kinds", "none.csv"], "none.csv cannot be read"),
+        (["--kinds", "kinds.csv", "--gpus", "1e9"], "brings more than 200 requests; ask for fewer --gpus"),
+        ([], "pool 'fast' has no configuration to draw a shape of; say with --kinds what is asked for"),
+        (["trace.csv", "--png", "none/plan.png"], "none/plan.png cannot be written; name a file in a folder"),
+        (["--kinds", "kinds.csv", "--hours", "0.1", "--save", "none/a.csv"], "none/a.csv cannot be written"),
+    ],
+)
+def test_what_cannot_be_planned_is_one_sentence(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], sentence: str
+) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("KILN_POOLS", "pools.yaml")
+    monkeypatch.setenv("KILN_CONFIGS", str(CONFIGS))
+    monkeypatch.setattr("infra.planner.cli._REQUESTS_MAX", 200)
+    told = kiln_plan(*arguments)
+    assert isinstance(told.exception, CommandError), told.output
+    assert sentence in str(told.exception)
+    assert "\n" not in str(told.exception)
