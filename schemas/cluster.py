@@ -145,6 +145,10 @@ class Models(_Block):
 class Resources(_Block):
     cpu: Cpu = "1"
     memory: Size = "1Gi"
+    scratch: Size = Field(default="1Gi", description="In /tmp, of the node's disk; a pod that fills more is evicted.")
+    priority_class: Named | None = Field(
+        default=None, description="Name of the PriorityClass that says who yields where nodes are short."
+    )
 
 
 class SecretKey(_Block):
@@ -177,6 +181,10 @@ class GpuHost(Resources):
 
     cpu: Cpu = "4"
     memory: Size = "16Gi"
+    scratch: Size = Field(default="32Gi", description="In /tmp, where compiled kernels and engines are kept, too.")
+    runtime_class: Named | None = Field(
+        default=None, description="Name of the RuntimeClass that gives containers a card, where the default does not."
+    )
 
 
 class Spot(_Block):
@@ -192,6 +200,10 @@ class Spot(_Block):
 
 
 class Monitoring(_Block):
+    operator: bool = Field(
+        default=True,
+        description="Whether its operator is there. If not, PodMonitors and PrometheusRules are no objects.",
+    )
     labels: MoreLabels = Field(default={}, description="Of PodMonitors and PrometheusRules: what Prometheus selects.")
     dashboard_labels: MoreLabels = Field(
         default={"grafana_dashboard": "1"}, description="What Grafana's sidecar selects."

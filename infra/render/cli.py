@@ -13,7 +13,7 @@ from infra.render.documents import documents
 from infra.render.folder import write_folder
 from infra.render.helm import CHART, helm
 from infra.render.kustomize import kustomize
-from infra.render.monitors import plain
+from infra.render.monitors import known, plain
 from schemas.deployment import DeploymentSettings
 from schemas.errors import CatalogueError, CommandError
 from schemas.settings import read_settings
@@ -40,9 +40,10 @@ def render(
         found = documents(declared, read_settings(AlertSettings))
     except CatalogueError as error:
         raise CommandError(str(error)) from error
-    files = {f"kustomize/{path}": text for path, text in kustomize(declared, found).items()}
-    files |= {f"helm/{CHART}/{path}": text for path, text in helm(declared, found, version("promptkiln")).items()}
+    applied = known(declared, found)
+    files = {f"kustomize/{path}": text for path, text in kustomize(declared, applied).items()}
+    files |= {f"helm/{CHART}/{path}": text for path, text in helm(declared, applied, version("promptkiln")).items()}
     files |= plain(found)
     write_folder(out, files)
-    objects = sum(map(len, found.values()))
+    objects = sum(map(len, applied.values()))
     _out.print(f"{objects} objects in {out}; try kubectl kustomize {out}/kustomize/base", soft_wrap=True)

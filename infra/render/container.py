@@ -80,10 +80,10 @@ def requested(resources: Resources, **limits: str) -> dict[str, Any]:
     }
 
 
-def volumes(declared: Declared, role: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def volumes(declared: Declared, role: str, resources: Resources) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The volumes of every service, and where they are mounted. A Secret gives the keys that are named and no other."""
     found: list[tuple[str, str, dict[str, Any]]] = [
-        ("tmp", "/tmp", {"emptyDir": {}}),  # noqa: S108 - of the pod alone
+        ("tmp", "/tmp", {"emptyDir": {"sizeLimit": resources.scratch}}),  # noqa: S108 - of the pod alone
         ("declared", DECLARED_AT, {"configMap": {"name": DECLARED}}),
         ("configs", CONFIGS_AT, {"configMap": {"name": CONFIGS}}),
     ]
@@ -107,7 +107,9 @@ def _secret(name: str, *keys: str) -> dict[str, Any]:
     return {"secret": {"secretName": name, "items": [{"key": key, "path": key} for key in keys]}}
 
 
-def pod(declared: Declared, component: str, pool: str | None, *, reads: Sequence[str], **spec: Any) -> dict[str, Any]:
+def pod(
+    declared: Declared, component: str, pool: str | None, *, resources: Resources, reads: Sequence[str], **spec: Any
+) -> dict[str, Any]:
     """The template of a pod. `reads` is what it reads once, at its start: a change of it rolls the pods."""
     secret = declared.cluster.images.pull_secret
     return {
@@ -126,6 +128,7 @@ def pod(declared: Declared, component: str, pool: str | None, *, reads: Sequence
             },
             **({"imagePullSecrets": [{"name": secret}]} if secret else {}),
             "enableServiceLinks": False,
+            **({"priorityClassName": resources.priority_class} if resources.priority_class else {}),
             **spec,
         },
     }

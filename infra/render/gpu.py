@@ -35,7 +35,7 @@ def gpu_deployment(declared: Declared, name: str, pool: Pool) -> Manifest:
     """
     cluster = declared.cluster
     role = f"gpu-consumer/{name}"
-    kept, mounts = volumes(declared, role)
+    kept, mounts = volumes(declared, role, cluster.gpu_consumer)
     weights = cluster.models
     if weights.claim:
         kept.append({"name": "models", "persistentVolumeClaim": {"claimName": weights.claim, "readOnly": True}})
@@ -71,6 +71,7 @@ def gpu_deployment(declared: Declared, name: str, pool: Pool) -> Manifest:
             declared,
             COMPONENT,
             name,
+            resources=cluster.gpu_consumer,
             reads=[str(shared(declared)), pool.model_dump_json(include=_READ), str(declared.configs_of(name))],
             serviceAccountName=gpu_name(name),
             terminationGracePeriodSeconds=pod_grace_seconds(declared, name, pool),
@@ -134,7 +135,7 @@ def _resources(declared: Declared, pool: Pool) -> dict[str, Any]:
 
 
 def _placed(declared: Declared, name: str, pool: Pool) -> dict[str, Any]:
-    """On which nodes. A claim's template says itself which card it is; a pool without one runs anywhere."""
+    """On which nodes, and by which runtime. A claim's template names its card; a pool without a card runs anywhere."""
     chosen: dict[str, str] = {}
     tolerated: list[dict[str, str]] = []
     if pool.gpu_product != CPU:
@@ -151,7 +152,9 @@ def _placed(declared: Declared, name: str, pool: Pool) -> dict[str, Any]:
         chosen |= declared.cluster.spot.node_selector
         if taint := declared.cluster.spot.taint:
             tolerated.append({"key": taint, "operator": "Exists", "effect": "NoSchedule"})
+    runtime = declared.cluster.gpu_consumer.runtime_class
     return {
+        **({"runtimeClassName": runtime} if runtime and pool.gpu_product != CPU else {}),
         **({"nodeSelector": chosen} if chosen else {}),
         **({"tolerations": tolerated} if tolerated else {}),
     }

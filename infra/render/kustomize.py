@@ -6,11 +6,13 @@ from typing import Any
 from infra.render.container import DECLARED
 from infra.render.declared import Declared
 from infra.render.manifest import Manifest, selector, to_yaml
+from infra.render.monitors import OPERATORS
 
 _KIND = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
 _BASE = ["../../base"]
-_MONITORING = ("PodMonitor", "PrometheusRule")
 _SPREAD = ("admission", "gate")
+# Both: with constraints of its own a pod has those no more that the scheduler has by default.
+_OVER = ("topology.kubernetes.io/zone", "kubernetes.io/hostname")
 _COMPONENT = "app.kubernetes.io/component"
 
 
@@ -37,19 +39,19 @@ def _development(declared: Declared, made: list[Manifest]) -> Manifest:
         _patch({"kind": "ConfigMap", "name": DECLARED}, {"/data/pools.yaml": to_yaml([body])}),
     ]
     apis = {document["kind"]: document["apiVersion"] for document in made}
-    for kind in _MONITORING:
+    for kind in (kind for kind in OPERATORS if kind in apis):
         removed = {"$patch": "delete", "apiVersion": apis[kind], "kind": kind, "metadata": {"name": "any"}}
         patches.append({"target": {"kind": kind}, "patch": to_yaml([removed])})
     return {**_KIND, "resources": _BASE, "patches": patches}
 
 
 def _production(made: list[Manifest]) -> Manifest:
-    """The base, and what takes requests stands in several zones, where there are several."""
+    """The base, and what takes requests stands in several zones and on several nodes, where there are several."""
     there = {document["metadata"]["labels"].get(_COMPONENT) for document in made}
     patches = [
         _patch(
             {"kind": "Deployment", "labelSelector": f"{_COMPONENT}={component}"},
-            {"/spec/template/spec/topologySpreadConstraints": [_over_zones(component)]},
+            {"/spec/template/spec/topologySpreadConstraints": [_spread(component, key) for key in _OVER]},
             "add",
         )
         for component in _SPREAD
@@ -58,12 +60,13 @@ def _production(made: list[Manifest]) -> Manifest:
     return {**_KIND, "resources": _BASE, "patches": patches}
 
 
-def _over_zones(component: str) -> dict[str, Any]:
+def _spread(component: str, key: str) -> dict[str, Any]:
     return {
         "maxSkew": 1,
-        "topologyKey": "topology.kubernetes.io/zone",
+        "topologyKey": key,
         "whenUnsatisfiable": "ScheduleAnyway",
         "labelSelector": {"matchLabels": selector(component)},
+        "matchLabelKeys": ["pod-template-hash"],  # not by where the pods stand that a rollout takes away
     }
 
 

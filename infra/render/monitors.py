@@ -8,6 +8,7 @@ from infra.render.container import HEALTH
 from infra.render.declared import Declared
 from infra.render.manifest import Manifest, labels_of, manifest, object_name, selector, to_yaml
 
+OPERATORS = ("PodMonitor", "PrometheusRule")  # what no API server knows without the Prometheus operator
 _API = "monitoring.coreos.com/v1"
 _RULES_BYTES_MAX = 256 << 10
 
@@ -74,6 +75,14 @@ def dashboard_maps(declared: Declared, dashboards: Mapping[str, dict[str, Any]])
             labels,
             data={f"{name}.json": text},
         )
+
+
+def known(declared: Declared, found: Mapping[str, list[Manifest]]) -> Mapping[str, list[Manifest]]:
+    """Those documents that the declared cluster knows."""
+    if declared.cluster.monitoring.operator:
+        return found
+    kept = {path: [each for each in made if each["kind"] not in OPERATORS] for path, made in found.items()}
+    return {path: made for path, made in kept.items() if made}
 
 
 def plain(found: Mapping[str, list[Manifest]]) -> dict[str, str]:

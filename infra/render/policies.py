@@ -10,7 +10,11 @@ from infra.render.manifest import Manifest, labels_of, manifest, selector
 from schemas.cluster import KafkaCluster
 from schemas.errors import CatalogueError
 
-_DNS = (53,)
+_DNS = (53,)  # of any address: a node's own cache and a cloud's resolver are no pods
+# A policy sees the port of the pod behind a Service: OpenShift's DNS listens at another one.
+_OPENSHIFT_DNS, _OPENSHIFT_DNS_NAMESPACE = (5353,), "openshift-dns"
+# https://docs.aws.amazon.com/eks/latest/userguide/pod-id-agent-setup.html; other identities are asked for over HTTPS.
+_POD_IDENTITY = ("169.254.170.23/32", "fd00:ec2::23/128")
 _API_SERVER = (443, 6443)
 _NAMESPACE = "kubernetes.io/metadata.name"
 
@@ -45,12 +49,15 @@ def network_policy(
     Kafka, traces where they are sent, and what the arguments say. Probes come from the node, which no policy keeps out.
     """
     cluster = declared.cluster
-    kafka = [{"namespaceSelector": {"matchLabels": {_NAMESPACE: cluster.kafka.namespace}}}]
-    out = [_to(_DNS, ("UDP", "TCP")), _to(_kafka_ports(cluster.kafka))]
-    if cluster.kafka.namespace:
-        out[1]["to"] = kafka
+    out = [
+        _to(_DNS, ("UDP", "TCP")),
+        _to(_OPENSHIFT_DNS, ("UDP", "TCP"), _OPENSHIFT_DNS_NAMESPACE),
+        _to(_kafka_ports(cluster.kafka), namespace=cluster.kafka.namespace),
+    ]
     if stores and cluster.store.url.startswith("s3:"):
         out.append(_to((_port(cluster.store.endpoint_url or "https://s3"),)))
+        if cluster.store.secret is None:
+            out.append(_to((80,)) | {"to": [{"ipBlock": {"cidr": each}} for each in _POD_IDENTITY]})
     if asks_kubernetes:
         out.append(_to(_API_SERVER))
     out += [_to((_port(cluster.environment[each]),)) for each in TRACES_TO if each in cluster.environment]
@@ -74,14 +81,21 @@ def network_policy(
 
 def _from(namespace: str, port: str) -> dict[str, Any]:
     return {
-        "from": [{"namespaceSelector": {"matchLabels": {_NAMESPACE: namespace}}}],
+        "from": [_pods_of(namespace)],
         "ports": [{"port": port, "protocol": "TCP"}],
     }
 
 
-def _to(ports: tuple[int, ...], protocols: tuple[str, ...] = ("TCP",)) -> dict[str, Any]:
-    """To any address: a store, a broker outside and the API server have none that is known here."""
-    return {"ports": [{"port": port, "protocol": protocol} for port in ports for protocol in protocols]}
+def _to(ports: tuple[int, ...], protocols: tuple[str, ...] = ("TCP",), namespace: str | None = None) -> dict[str, Any]:
+    """To any address where none is known here: a store, a broker outside, the API server."""
+    found: dict[str, Any] = {
+        "ports": [{"port": port, "protocol": protocol} for port in ports for protocol in protocols]
+    }
+    return found if namespace is None else found | {"to": [_pods_of(namespace)]}
+
+
+def _pods_of(namespace: str) -> dict[str, Any]:
+    return {"namespaceSelector": {"matchLabels": {_NAMESPACE: namespace}}}
 
 
 def _kafka_ports(kafka: KafkaCluster) -> tuple[int, ...]:

@@ -33,7 +33,7 @@ def admission(declared: Declared) -> Iterator[Manifest]:
             "would idle; lower it"
         )
     env = _health("KILN_ADMISSION_SERVICE", 8081)
-    kept, mounts = volumes(declared, "admission")
+    kept, mounts = volumes(declared, "admission", wanted)
     if wanted.signing_keys:
         env.append({"name": "KILN_ADMISSION_SERVICE_SIGNING_KEYS", "value": _SIGNING_AT})
         sources = [
@@ -68,7 +68,7 @@ def gate(declared: Declared) -> Iterator[Manifest]:
     """Nothing where no tenant has a topic of its own: it would refuse to start."""
     if not declared.catalogue.own_topics:
         return
-    kept, mounts = volumes(declared, "gate")
+    kept, mounts = volumes(declared, "gate", declared.cluster.gate)
     yield service_account(declared, GATE, "gate", None, asks=False)
     yield _service(
         declared,
@@ -90,7 +90,7 @@ def scaler(declared: Declared) -> Iterator[Manifest]:
     asked = any(pool.scaling.signal == "gpu_seconds" for pool in declared.pools.pools.values())
     if not asked or declared.cluster.scaler.address is not None:
         return
-    kept, mounts = volumes(declared, "scaler")
+    kept, mounts = volumes(declared, "scaler", declared.cluster.scaler)
     env = [*_health("KILN_SCALER", 8084), {"name": "KILN_SCALER_HOST", "value": _ANYWHERE}]
     yield service_account(declared, SCALER, "scaler", None, asks=False)
     found = _service(
@@ -151,6 +151,7 @@ def _service(
         declared,
         component,
         None,
+        resources=resources,
         reads=[str(shared(declared)), *reads],
         serviceAccountName=name,
         automountServiceAccountToken=False,

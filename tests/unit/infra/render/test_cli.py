@@ -39,3 +39,13 @@ def test_a_misspelt_field_is_one_sentence(tmp_path: Path) -> None:
     sentence = str(refused.value)
     assert sentence == "pools.yaml: pools.default.replica_max: there is no such field; did you mean replicas_max?"
     assert not (tmp_path / "rendered").exists()
+
+
+def test_without_the_prometheus_operator_its_kinds_are_applied_nowhere(tmp_path: Path) -> None:
+    pools = tmp_path / "pools.yaml"
+    pools.write_text(EXAMPLE.read_text().replace("  monitoring:\n", "  monitoring:\n    operator: false\n"))
+    out = tmp_path / "rendered"
+    _render(out, pools)
+    for path in out.rglob("*.yaml"):
+        assert not {"kind: PodMonitor", "kind: PrometheusRule"} & set(path.read_text().splitlines()), path
+    assert "KilnNoProgress" in (out / "prometheus/alerts.yaml").read_text()

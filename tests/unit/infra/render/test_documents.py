@@ -136,3 +136,13 @@ def test_kustomize_builds_the_base_and_both_overlays(tmp_path: Path, example: De
     (said,) = (each for each in built["overlays/development"] if each["metadata"]["name"] == "kiln-declared")
     pools = Pools.model_validate(yaml.safe_load(said["data"]["pools.yaml"])).pools  # admission places work by it
     assert [(pool.replicas_min, pool.replicas_max) for pool in pools.values()] == [(0, 1), (0, 1)]
+
+
+def test_what_takes_requests_stands_on_several_nodes_and_in_several_zones(example: Declared, found: Found) -> None:
+    """A pod with a constraint of its own has none of the scheduler's defaults any more: hosts must be named, too."""
+    overlay = yaml.safe_load(kustomize(example, found)["overlays/production/kustomization.yaml"])
+    (patch,) = overlay["patches"]
+    assert patch["target"]["labelSelector"] == "app.kubernetes.io/component=admission"
+    (step,) = yaml.safe_load(patch["patch"])
+    assert [each["topologyKey"] for each in step["value"]] == ["topology.kubernetes.io/zone", "kubernetes.io/hostname"]
+    assert {each["whenUnsatisfiable"] for each in step["value"]} == {"ScheduleAnyway"}

@@ -119,6 +119,31 @@ def test_nobody_is_root_and_nothing_of_the_image_can_be_written(example: Declare
     }
 
 
+def test_what_a_pod_may_write_is_its_own_and_has_an_end(declare: Declare) -> None:
+    """An emptyDir without a limit takes the node's disk from everybody on it."""
+
+    def change(body: dict[str, Any]) -> None:
+        body["cluster"]["gpu_consumer"] = {"scratch": "80Gi"}
+
+    for declared, size in (declare(), "32Gi"), (declare(change), "80Gi"):
+        (tmp,) = (each for each in _pod(declared)["volumes"] if "emptyDir" in each)
+        assert tmp == {"name": "tmp", "emptyDir": {"sizeLimit": size}}
+
+
+def test_a_runtime_and_a_priority_are_those_of_the_cluster(declare: Declare) -> None:
+    def change(body: dict[str, Any]) -> None:
+        body["cluster"]["gpu_consumer"] = {"runtime_class": "nvidia", "priority_class": "pictures"}
+        body["pools"]["default"]["gpu_product"] = "cpu"
+
+    declared = declare(change)
+    assert (_pod(declared, "slices")["runtimeClassName"], _pod(declared, "slices")["priorityClassName"]) == (
+        "nvidia",
+        "pictures",
+    )
+    assert "runtimeClassName" not in _pod(declared)  # one that has no card
+    assert not {"runtimeClassName", "priorityClassName"} & _pod(declare()).keys()
+
+
 def test_a_password_is_a_reference(example: Declared) -> None:
     (password,) = (
         each for each in _pod(example)["containers"][0]["env"] if each["name"] == "KAFKA_SASL_PLAIN_PASSWORD"

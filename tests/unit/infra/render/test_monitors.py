@@ -1,10 +1,15 @@
+from typing import Any
+
 import pytest
 import yaml
 
 from infra.render import monitors
 from infra.render.declared import Declared
+from infra.render.documents import documents
+from infra.render.kustomize import kustomize
 from infra.render.manifest import to_yaml
-from infra.render.monitors import alert_rules, plain
+from infra.render.monitors import alert_rules, known, plain
+from tests.unit.infra.render.conftest import Declare
 
 
 def test_rules_of_many_pools_are_no_object_that_the_operator_refuses(
@@ -23,3 +28,19 @@ def test_rules_of_many_pools_are_no_object_that_the_operator_refuses(
 def test_rules_of_few_are_one_object(example: Declared) -> None:
     (made,) = alert_rules(example, [{"name": "a", "rules": []}, {"name": "b", "rules": []}])
     assert made["metadata"]["name"] == "kiln-alerts"
+
+
+def test_without_the_prometheus_operator_no_object_is_its_own_and_the_rules_are_a_file(declare: Declare) -> None:
+    def change(body: dict[str, Any]) -> None:
+        body["cluster"]["monitoring"] = {"operator": False}
+
+    declared = declare(change)
+    found = documents(declared)
+    applied = known(declared, found)
+    kinds = {each["kind"] for made in applied.values() for each in made}
+    assert not kinds & {"PodMonitor", "PrometheusRule"}
+    assert kinds == {each["kind"] for made in found.values() for each in made} - {"PodMonitor", "PrometheusRule"}
+    assert "alerts.yaml" not in applied
+    assert "PodMonitor" not in kustomize(declared, applied)["overlays/development/kustomization.yaml"]
+    assert yaml.safe_load(plain(found)["prometheus/alerts.yaml"])["groups"]
+    assert known(declare(), found) == found

@@ -31,7 +31,7 @@ def test_a_consumers_policy_lets_it_ask_the_api_server_and_the_store(declare: De
 
     policy = _of(documents(declare(change)), "pool-default.yaml", "NetworkPolicy")
     ports = {port["port"] for rule in policy["spec"]["egress"] for port in rule["ports"]}
-    assert ports == {53, 443, 6443, 9000, 9093}
+    assert ports == {53, 443, 5353, 6443, 9000, 9093}
 
 
 def test_an_identity_of_a_cloud_is_every_accounts(declare: Declare) -> None:
