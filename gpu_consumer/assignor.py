@@ -8,6 +8,7 @@ round-robin scatters lanes, and sticky keeps a third of the lanes apart; this on
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from aiokafka.cluster import ClusterMetadata
 from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
@@ -21,26 +22,34 @@ _GENERATION_MAX = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What a member says it owned, and in which generation of the group."""
+    """What a member says it owned, and in which generation of the group. `moved`: of what the leader gives it, what
+    another member owned until now."""
 
     indexes: tuple[int, ...] = ()
     generation: int = 0
+    moved: tuple[int, ...] = ()
 
     def encode(self) -> bytes:
-        return json.dumps({"generation": self.generation, "owned": self.indexes}).encode()
+        said = {"generation": self.generation, "owned": self.indexes, "moved": self.moved}
+        return json.dumps(said).encode()
 
     @classmethod
     def decode(cls, user_data: bytes | None) -> "Holding":
         """Never raises: a member that says nothing readable owned nothing. One bad member must not stop a group."""
         try:
             body = json.loads(user_data or b"{}")
-            owned = tuple(sorted({each for each in body.get("owned", ()) if type(each) is int and each >= 0}))
+            owned, moved = _numbers(body.get("owned", ())), _numbers(body.get("moved", ()))
             generation = body.get("generation", 0)
         except (ValueError, AttributeError, TypeError, RecursionError):
             return cls()
         if type(generation) is not int or not 0 <= generation <= _GENERATION_MAX:
             return cls()
-        return cls(owned, generation)
+        return cls(owned, generation, moved)
+
+
+def _numbers(said: Any) -> tuple[int, ...]:
+    """Raises TypeError where it is no list."""
+    return tuple(sorted({each for each in said if type(each) is int and each >= 0}))
 
 
 def plan(indexes: Sequence[int], members: Mapping[str, Holding]) -> dict[str, list[int]]:
@@ -95,19 +104,23 @@ def _extend(run: list[int], quota: int, free: dict[int, None]) -> None:
 
 
 class IndexAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
-    """One object a consumer: it remembers what its member owned, and tells it at the next rebalance."""
+    """One object a consumer: it remembers what its member owned, and tells it at the next rebalance. `moved`: what of
+    that another live member owned before."""
 
     name = INDEX_PROTOCOL
 
     def __init__(self) -> None:
         self._holding = Holding()
+        self.moved: frozenset[int] = frozenset()
 
     def metadata(self, topics: Iterable[str]) -> ConsumerProtocolMemberMetadata:
         return ConsumerProtocolMemberMetadata(_VERSION, sorted(topics), self._holding.encode())
 
     def on_assignment(self, assignment: ConsumerProtocolMemberAssignment) -> None:
         indexes = tuple(sorted({each.partition for each in assignment.partitions()}))
-        self._holding = Holding(indexes, Holding.decode(assignment.user_data).generation)
+        said = Holding.decode(assignment.user_data)
+        self._holding = Holding(indexes, said.generation)
+        self.moved = frozenset(said.moved).intersection(indexes)
 
     def assign(
         self, cluster: ClusterMetadata, members: Mapping[str, ConsumerProtocolMemberMetadata]
@@ -116,7 +129,9 @@ class IndexAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
         holdings = {member: Holding.decode(metadata.user_data) for member, metadata in members.items()}
         topics = sorted({topic for metadata in members.values() for topic in metadata.subscription})
         partitions = {topic: cluster.partitions_for_topic(topic) or set() for topic in topics}
-        owned = plan(sorted(set().union(*partitions.values())), holdings)
+        indexes = sorted(set().union(*partitions.values()))
+        owned = plan(indexes, holdings)
+        before = {index: member for member, held in _settled_claims(indexes, holdings).items() for index in held}
         owner = {index: member for member, indexes in owned.items() for index in indexes}
         shares: dict[str, dict[str, list[int]]] = {member: {} for member in members}
         for topic in topics:
@@ -126,8 +141,9 @@ class IndexAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
                 member = owner[index] if owner[index] in readers else readers[index % len(readers)]
                 shares[member].setdefault(topic, []).append(index)
         generation = 1 + max(holding.generation for holding in holdings.values())
-        said = Holding((), generation).encode()
-        return {
-            member: ConsumerProtocolMemberAssignment(_VERSION, sorted(share.items()), said)
-            for member, share in shares.items()
-        }
+        given = {}
+        for member, share in shares.items():
+            moved = tuple(index for index in owned[member] if before.get(index, member) != member)
+            said = Holding((), generation, moved).encode()
+            given[member] = ConsumerProtocolMemberAssignment(_VERSION, sorted(share.items()), said)
+        return given

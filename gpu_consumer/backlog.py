@@ -152,6 +152,9 @@ class Backlog:
         """The jobs of a request (schemas.names.request_name)."""
         return list(self._named.get(name, ()))
 
+    def of(self, index: Index) -> list[Job]:
+        return [job for job in self.jobs.values() if job.index is index]
+
     def runs(self, job: Job) -> bool:
         """It is here, and something of it is in the engine or on its way there."""
         return self.jobs.get(job.id) is job and job.running > 0
@@ -231,7 +234,7 @@ class Backlog:
 
         Returns the jobs that are to leave.
         """
-        dropped = [job for job in self.jobs.values() if job.index is index and job.phase in ("queued", "held")]
+        dropped = [job for job in self.of(index) if job.phase in ("queued", "held")]
         for job in dropped:
             self.scheduler.discard(job.id)
         return [job for job in dropped if not job.running]

@@ -6,7 +6,7 @@ fetcher -> backlog -> scheduler -> runner -> engine -> settler
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence, Set
 from contextlib import suppress
 from typing import Any
 from uuid import uuid4
@@ -103,7 +103,9 @@ class GpuConsumer:
             kafka, metrics, self._clock,
             make=lambda number: Index(kafka, catalogue, settings.pool, number),
             is_live_member=self._fetcher.is_live_member, open_seconds_max=settings.reopen_seconds_max,
+            hand_over_seconds=settings.hand_over_seconds,
             spawn=self._spawn, adopted=self._fetcher.place, lost=self._settler.drop,
+            hand_over=self._runner.hand_over,
         )  # fmt: skip
         self._watch = Watch(
             settings, kafka, self._fetcher, self._owner, self._backlog, self._runner, self._outcomes, self._cancels,
@@ -184,8 +186,8 @@ class GpuConsumer:
     def _index_of(self, number: int) -> Index | None:
         return self._owner.get(number)
 
-    def _assigned(self, numbers: set[int]) -> None:
-        self._owner.assign(numbers)
+    def _assigned(self, numbers: set[int], moved: Set[int]) -> None:
+        self._owner.assign(numbers, moved)
 
     def _on_void(self, index: Index, error: LeaseVoid) -> None:
         self._owner.void(index, error)
@@ -263,6 +265,7 @@ class GpuConsumer:
         while self._backlog.count("settling") and self._clock.steady() < deadline:
             settling = set(self._busy)
             await asyncio.wait(settling, timeout=deadline - self._clock.steady(), return_when=asyncio.FIRST_COMPLETED)
+        self._runner.give_up()
         with suppress(TimeoutError):
             async with asyncio.timeout(self._settings.close_seconds / 3):
                 await asyncio.gather(*(self._settler.hand_back(index) for index in self._owner.open))

@@ -6,7 +6,7 @@ out anew before each fetch, and every index has its own next offset.
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
 from typing import Any
 
@@ -32,7 +32,8 @@ _POSITION_SECONDS = 1.0  # a position that is not known at once is not needed: t
 class Fetcher(ConsumerRebalanceListener):  # type: ignore[misc]
     """For one loop and one task: `run`.
 
-    `index_of` gives the open index of a number; `assigned` hears the numbers that are ours after each rebalance;
+    `index_of` gives the open index of a number; `assigned` hears the numbers that are ours after each rebalance, and
+    which of them another live member had until then;
     `room` says how many records of a lane are wanted now; `take` gets the records that are new, lane by lane;
     `pass_over` takes the index over a hole that was proven; `unreadable` gets what the client cannot deliver.
     """
@@ -44,7 +45,7 @@ class Fetcher(ConsumerRebalanceListener):  # type: ignore[misc]
         catalogue: Catalogue,
         *,
         index_of: Callable[[int], Index | None],
-        assigned: Callable[[set[int]], None],
+        assigned: Callable[[set[int], Set[int]], None],
         room: Callable[[Lane], int],
         take: Callable[[Index, Lane, Sequence[Record]], None],
         pass_over: Callable[[Index, Lane, int], None],
@@ -60,9 +61,10 @@ class Fetcher(ConsumerRebalanceListener):  # type: ignore[misc]
         self._unreadable = unreadable
         self._lane_of = {catalogue.work(settings.pool, lane): lane for lane in LANES}
         self.topics = tuple(self._lane_of)
-        assignor: Any = IndexAssignor()
+        self._assignor = IndexAssignor()
+        assignors: Any = (self._assignor,)
         self._consumer: AIOKafkaConsumer = group_consumer(
-            kafka, catalogue.gpu_group(settings.pool), assignors=(assignor,)
+            kafka, catalogue.gpu_group(settings.pool), assignors=assignors
         )
         self._stopping = False
         self.trouble: str | None = None  # what the client last said, while it fails
@@ -144,7 +146,7 @@ class Fetcher(ConsumerRebalanceListener):  # type: ignore[misc]
     async def on_partitions_assigned(self, assigned: Sequence[TopicPartition]) -> None:
         if assigned:
             self._consumer.pause(*assigned)
-        self._assigned({partition.partition for partition in assigned})
+        self._assigned({partition.partition for partition in assigned}, self._assignor.moved)
         self._return_to_our_own()
 
     def place(self, index: Index) -> None:

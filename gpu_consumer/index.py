@@ -49,6 +49,10 @@ def unmark(lane: Lane, offset: int) -> Change:
     return Change(lane, lambda ledger: ledger.unmark(offset))
 
 
+def _hand_back(lane: Lane, incarnation: str, keeps: Callable[[Lane, int], bool]) -> Change:
+    return Change(lane, lambda ledger: ledger.hand_back(incarnation, lambda offset: keeps(lane, offset)))
+
+
 def _count_for_one(changes: Sequence[Change]) -> int:
     """How many of the changes one transaction takes."""
     sizes = (sum(len(output.value or b"") for output in change.outputs) for change in changes)
@@ -148,6 +152,9 @@ class Index:
         added = list(changes)
         if self.void:
             raise LeaseVoid(f"the lease of index {self.number} is void")
+        await self._commit(added)
+
+    async def _commit(self, added: Sequence[Change]) -> None:
         self._waiting += added
         self._asked += len(added)
         ticket = self._asked
@@ -183,18 +190,18 @@ class Index:
             [*outputs, *records], {self._partitions[lane]: ledger.watermark for lane, ledger in ledgers.items()}
         )
 
-    async def hand_back(self, incarnation: str) -> None:
-        """Clear this process' marks, so that the next owner starts at once and counts no death. Raises LeaseVoid."""
-        if not self.is_open:
+    async def hand_back(self, incarnation: str, keeps: Callable[[Lane, int], bool] = lambda *_: False) -> None:
+        """Clear this process' marks, so that the next owner starts at once and counts no death: also those that are
+        being written. What it `keeps` is asked for each of them, once, when the transaction is built.
+
+        Of an index that was lost too, until `close`: then this is its last transaction, if nobody has fenced us yet.
+        Raises LeaseVoid.
+        """
+        if not self._cursors or not self._lease.is_open:
             return
-        mine = [
-            unmark(lane, offset)
-            for lane, ledger in self._ledgers.items()
-            for offset, each in ledger.marks.items()
-            if each.incarnation == incarnation
-        ]
-        if mine:
-            await self.write(mine)
+        marked = any(mark.incarnation == incarnation for each in self._ledgers.values() for mark in each.marks.values())
+        if marked or self._written < self._asked:
+            await self._commit([_hand_back(lane, incarnation, keeps) for lane in LANES])
 
     async def close(self) -> None:
         """After the transaction under way. Bounded by the lease's own deadlines."""

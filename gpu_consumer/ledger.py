@@ -6,7 +6,7 @@
 The whole ledger is one record of a compacted topic, keyed by the lane, written in the transaction of what it finishes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
@@ -100,6 +100,12 @@ class Ledger:
         mark = self.marks.pop(offset, None)
         if mark is not None and (left := mark.handed_back()) is not None:
             self.marks[offset] = left
+
+    def hand_back(self, incarnation: str, keeps: Callable[[int], bool]) -> None:
+        """Unmark what this process has marked, but for the offsets that it `keeps`."""
+        for offset in [each for each, mark in self.marks.items() if mark.incarnation == incarnation]:
+            if not keeps(offset):
+                self.unmark(offset)
 
     def room(self, offset: int, run_ahead_max: int) -> bool:
         """May this offset be worked on? A bound on the bitmap, and on what one stuck record lets pass."""

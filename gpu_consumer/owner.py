@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Set
 from typing import Any, Protocol
 
 from gpu_consumer.clock import Clock
@@ -27,7 +27,8 @@ class Member(Protocol):
 
 
 class Owner:
-    """For one loop. `adopted` is told of each index that is open, `lost` of each that was and is ours no more."""
+    """For one loop. `adopted` is told of each index that is open, `lost` of each that was and is ours no more;
+    `hand_over` may write to that one for the last time."""
 
     def __init__(
         self,
@@ -38,9 +39,11 @@ class Owner:
         make: Callable[[int], Index],
         is_live_member: Member,
         open_seconds_max: float,
+        hand_over_seconds: float,
         spawn: Callable[[Coroutine[Any, Any, None]], object],
         adopted: Callable[[Index], None],
         lost: Callable[[Index], None],
+        hand_over: Callable[[Index], Awaitable[None]],
     ) -> None:
         self._kafka = kafka
         self._metrics = metrics
@@ -48,9 +51,11 @@ class Owner:
         self._make = make
         self._is_live_member = is_live_member
         self._open_seconds_max = open_seconds_max
+        self._hand_over_seconds = hand_over_seconds
         self._spawn = spawn
         self._adopted = adopted
         self._lost = lost
+        self._hand_over = hand_over
         self._assigned: set[int] = set()
         self._opening: set[int] = set()
         self._indexes: dict[int, Index] = {}
@@ -69,14 +74,16 @@ class Owner:
         index = self._indexes.get(number)
         return index if index is not None and index.is_open else None
 
-    def assign(self, numbers: set[int]) -> None:
-        """The group's word after a rebalance. What runs of an index that is gone goes on: the fence decides."""
+    def assign(self, numbers: set[int], moved: Set[int] = frozenset()) -> None:
+        """The group's word after a rebalance. What runs of an index that is gone goes on: the fence decides. Who had
+        one of those that `moved` here may write to it for the last time, before it is fenced.
+        """
         self._assigned = set(numbers)
         for number in self._indexes.keys() - numbers:
             self._close(self._indexes.pop(number))
         for number in sorted(numbers):
             if self.get(number) is None:
-                self._start_opening(number)
+                self._start_opening(number, self._hand_over_seconds if number in moved else 0.0)
         self._count()
 
     def void(self, index: Index, error: LeaseVoid) -> None:
@@ -99,18 +106,25 @@ class Owner:
     def _close(self, index: Index) -> None:
         index.lose()
         self._lost(index)
-        self._spawn(index.close())
+        self._spawn(self._part_with(index))
 
-    def _start_opening(self, number: int) -> None:
+    async def _part_with(self, index: Index) -> None:
+        try:
+            await self._hand_over(index)
+        finally:
+            await index.close()
+
+    def _start_opening(self, number: int, wait_seconds: float = 0.0) -> None:
         if number not in self._opening:
             self._opening.add(number)
-            self._spawn(self._keep_opening(number))
+            self._spawn(self._keep_opening(number, wait_seconds))
 
-    async def _keep_opening(self, number: int) -> None:
+    async def _keep_opening(self, number: int, wait_seconds: float) -> None:
         """Until the index is open or not ours any more. Raises CannotOpen after too long."""
         backoff = Backoff(self._kafka.backoff_first_ms / 1000, self._kafka.backoff_most_ms / 1000)
         since: float | None = None
         try:
+            await asyncio.sleep(wait_seconds)
             while number in self._assigned:
                 # A zombie that wakes must not fence its successor: ask the group before each try.
                 if await self._is_live_member() and number in self._assigned:

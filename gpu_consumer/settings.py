@@ -139,6 +139,11 @@ class GpuConsumerSettings(BaseSettings):
     reopen_seconds_max: Seconds = Field(
         default=120, description="An index we have and cannot open for so long ends the process, so that another tries."
     )
+    hand_over_seconds: Annotated[float, Field(ge=0, le=10)] = Field(
+        default=0.25,
+        description="An index that another consumer had until now is opened so much later: that one may first clear "
+        "the marks of what it will not make, for which this one would wait.",
+    )
     poll_seconds: Annotated[float, Field(gt=0, le=5)] = Field(
         default=0.1, description="The longest wait for records before pauses are looked at again."
     )

@@ -1,6 +1,7 @@
 """Marks: what is about to run is written to the ledger before, and what came of it after. All indexes at once."""
 
 import asyncio
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 
@@ -11,6 +12,10 @@ from gpu_consumer.ledger import Ledger, Mark
 from gpu_consumer.outcomes import Outcomes
 from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.settle import Settler
+from schemas.request import Lane
+from streams.kafka.errors import LeaseVoid
+
+_LOG = logging.getLogger(__name__)
 
 
 class Claims:
@@ -33,6 +38,7 @@ class Claims:
         self._clock = clock
         self._incarnation = incarnation
         self._until_ms: dict[Job, int] = {}
+        self._closed = False
 
     async def claim(self, jobs: Sequence[Job], seconds: float) -> None:
         """Mark what is about to run and is not marked yet, but for what has an outcome already: that is settled.
@@ -50,10 +56,9 @@ class Claims:
         """Mark anew what runs for longer than was expected, so that a successor still waits for it."""
         now_ms = self._clock.wall_ms()
         if late := [job for job, until_ms in self._until_ms.items() if until_ms <= now_ms]:
-            await self._mark([job for job in late if job.running], seconds)
             for job in late:
-                if not job.running or job.index.void:
-                    self._until_ms.pop(job, None)
+                del self._until_ms[job]
+            await self._mark([job for job in late if job.running], seconds)
 
     def marked(self, job: Job) -> bool:
         """Does whoever owns its index now wait for us?"""
@@ -75,7 +80,36 @@ class Claims:
         """An engine died with the jobs inside; those of them that are charged may be at fault."""
         await self._write(jobs, lambda job: _charge(job) if job in charged else unmark(job.lane, job.offset))
 
+    def close(self) -> None:
+        """Mark nothing from here on: what was marked is handed back."""
+        self._closed = True
+
+    async def hand_over(self, index: Index, stays: Callable[[Job], bool]) -> list[Job]:
+        """Of an index that goes to another consumer: clear our marks of all but what `stays`, as the last that is
+        written to it. Returns the jobs whose marks are cleared; none where the next owner was quicker than that.
+        """
+        jobs = {(job.lane, job.offset): job for job in self._backlog.of(index)}
+        gone: list[Job] = []
+
+        def keeps(lane: Lane, offset: int) -> bool:
+            job = jobs.get((lane, offset))
+            if job is None or self._backlog.jobs.get(job.id) is not job:
+                return False
+            if stays(job):
+                return True
+            gone.append(job)
+            return False
+
+        try:
+            await index.hand_back(self._incarnation, keeps)
+        except LeaseVoid as error:
+            _LOG.info("the marks of index %d stay until their time: %s", index.number, error)
+            return []
+        return gone
+
     async def _mark(self, jobs: Sequence[Job], seconds: float) -> None:
+        if self._closed:
+            return
         now_ms = self._clock.wall_ms()
         until_ms = now_ms + int(1000 * max(self._settings.mark_seconds_min, self._settings.mark_factor * seconds))
         marked = await self._write(jobs, lambda job: mark(job.lane, job.offset, self._next_mark(job, now_ms, until_ms)))

@@ -80,7 +80,7 @@ class Dispatcher:
         for flights in self._end():
             by_config: dict[str, list[Flight]] = {}
             for flight in flights:
-                if stopping or not self._may_run(flight):
+                if not self._may_run(flight, stopping=stopping):
                     self._drop(flight)
                 else:
                     by_config.setdefault(flight.unit.config_hash, []).append(flight)
@@ -115,18 +115,18 @@ class Dispatcher:
         chosen, self._chosen = self._chosen, []
         return chosen
 
-    def _may_run(self, flight: Flight) -> bool:
+    def _may_run(self, flight: Flight, *, stopping: bool) -> bool:
         """Its job was not settled, decided or lost since it was chosen."""
         job = flight.job
         if not self._backlog.runs(job) or flight.leaving or job.decided:
             return False
-        return not job.index.void or self._is_waited_for(job)
+        return self.is_waited_for(job) if job.index.void else not stopping
 
-    def _is_waited_for(self, job: Job) -> bool:
-        """Its index moved away after it was marked, and no transaction can take the mark back. Its new owner waits for
-        what we store, so we make it, as if it had been sent a moment before; unless part of it will not be made here.
+    def is_waited_for(self, job: Job) -> bool:
+        """Its index moved away after it was marked, and the next owner had fenced us before that could be taken back.
+        That one waits for what we store, so we make it; unless part of it will not be made here.
         """
-        return self._claims.marked(job) and len(job.pictures) + len(self._inside.of(job)) == job.images
+        return job.index.void and self._claims.marked(job) and self._inside.holds_all(job)
 
     def _drop(self, flight: Flight) -> None:
         """It was claimed and is not to run."""

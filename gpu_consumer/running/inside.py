@@ -63,6 +63,10 @@ class Inside:
         keys = (f"{job.id}/{n}" for n in range(job.images))
         return [flight for key in keys if (flight := self._flights.get(key)) is not None and flight.job is job]
 
+    def holds_all(self, job: Job) -> bool:
+        """What is not made of it is on its way here."""
+        return len(job.pictures) + len(self.of(job)) == job.images
+
     @property
     def seconds(self) -> float:
         """GPU-seconds expected until all of it is drawn."""

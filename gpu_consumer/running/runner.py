@@ -14,6 +14,7 @@ from gpu_consumer.about import about
 from gpu_consumer.backlog import Backlog, Job
 from gpu_consumer.clock import Clock
 from gpu_consumer.engine.protocol import Engine, EngineDied, Event, Observed, Profiled, Refused
+from gpu_consumer.index import Index
 from gpu_consumer.metrics import GpuMetrics
 from gpu_consumer.outcomes import Outcomes
 from gpu_consumer.running.absorb import Absorber
@@ -96,6 +97,21 @@ class Runner:
         """Let `run` return when what has a slot has ended."""
         self._stop.set()
         self._changed.set()
+
+    def give_up(self) -> None:
+        """The grace is over: mark nothing any more. What runs may be killed at any moment."""
+        self._claims.close()
+
+    async def hand_over(self, index: Index) -> None:
+        """An index goes to another consumer, who waits for what is marked. What is certain to be made stays, and its
+        mark; all else leaves, and that one begins it at once."""
+        for job in await self._claims.hand_over(index, self._stays):
+            self._backlog.recall(job)
+
+    def _stays(self, job: Job) -> bool:
+        """It is made, or all that it lacks has a slot."""
+        began = all(flight.joined_at is not None and not flight.leaving for flight in self._inside.of(job))
+        return began and not job.decided and self._inside.holds_all(job)
 
     async def run(self) -> None:
         """Raises EngineUnusable."""
@@ -227,11 +243,13 @@ class Runner:
     # Our words.
 
     async def _recall(self) -> None:
-        """Let leave what need not go on; at the end also what has no slot yet: another consumer has it sooner."""
+        """Let leave what need not go on; at the end also what has no slot yet: another consumer has it sooner, where
+        none waits for it to be made here."""
         leaving = [flight for job in self._backlog.recalled() for flight in self._inside.of(job)]
         if self._stopping and not self._told_to_stop:
             self._told_to_stop = True
-            leaving += [flight for flight in self._inside.flights() if flight.joined_at is None]
+            waiting = [each for each in self._inside.flights() if each.sent and each.joined_at is None]
+            leaving += [each for each in waiting if not self._dispatcher.is_waited_for(each.job)]
         keys = [flight.key for flight in leaving if flight.sent and not flight.leaving]
         for flight in leaving:
             flight.leaving = True

@@ -91,6 +91,12 @@ class Bench:
         index.void = True
         self.settler.drop(index)
 
+    async def move(self, *, fenced: bool = False) -> None:
+        """As an owner does whose index goes to another consumer, which was quicker or not."""
+        self.index.fenced = fenced
+        self.lose(self.index)
+        await self.runner.hand_over(self.index)  # type: ignore[arg-type]
+
     def expire(self) -> None:
         """As the consumer does when a deadline is over."""
         for job_id in self.backlog.scheduler.expired(self.clock.steady()):

@@ -78,3 +78,24 @@ def test_user_data_that_nobody_can_read_is_nothing_owned() -> None:
     }
     shares = IndexAssignor().assign(Cluster({"w": 3}), members)
     assert [len(share.partitions()) for share in shares.values()] == [1, 1, 1]
+
+
+def test_a_member_is_told_what_another_one_had_until_now() -> None:
+    """Not what nobody had, nor what a member had that is gone."""
+    members = {name: IndexAssignor() for name in ("gone", "stays")}
+
+    def rebalance(*names: str) -> None:
+        joined = {name: members[name].metadata(["w"]) for name in names}
+        for name, share in members[names[0]].assign(Cluster({"w": 6}), joined).items():
+            members[name].on_assignment(share)
+
+    rebalance("gone", "stays")
+    assert members["stays"].moved == set(), "nobody had it"
+    rebalance("stays")
+    assert members["stays"].moved == set(), "who had it is gone"
+    members["new"] = IndexAssignor()
+    rebalance("stays", "new")
+    assert members["stays"].moved == set()
+    assert members["new"].moved == {3, 4, 5}
+    rebalance("new", "stays")
+    assert members["new"].moved == set(), "it had it itself"

@@ -42,7 +42,7 @@ class Bench:
         self.unreadable: list[int] = []
         self.fetcher = Fetcher(
             GpuConsumerSettings(pool=POOL), kafka, catalogue,
-            index_of=lambda _: self.index, assigned=lambda _: None, room=lambda _: 9, take=lambda *_: None,
+            index_of=lambda _: self.index, assigned=lambda *_: None, room=lambda _: 9, take=lambda *_: None,
             pass_over=self._pass_over, unreadable=self._unreadable,
         )  # fmt: skip
         self.at = self.index.partition("standard")

@@ -1,18 +1,28 @@
-"""Which changes share a transaction."""
+"""Which changes share a transaction, and which is the last."""
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from gpu_consumer.index import Index, finish
+import pytest
+
+from gpu_consumer.index import Index, finish, mark
+from gpu_consumer.intake import Cursor
+from gpu_consumer.ledger import Mark
+from schemas.request import LANES
+from streams.kafka.errors import LeaseVoid
 from streams.kafka.lease import Transaction
 from streams.kafka.sending import Output
 from streams.kafka.settings import KafkaSettings
 from tests.kafka import POOL, small_catalogue
 
+MINE = Mark("me", 0, 5000)
+
 
 class FakeLease:
     void = False
+    is_open = False
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
@@ -43,3 +53,40 @@ async def test_large_dead_letters_do_not_share_one_transaction() -> None:
     await asyncio.gather(*(made.write([finish("bulk", n, letter)]) for n in range(40)))
     assert made.ledger("bulk").watermark == 40
     assert max(lease.sizes) < 12 << 20
+
+
+async def test_marks_that_are_being_written_are_handed_back_too() -> None:
+    """As by a claim that is under way when the grace of a drain is over."""
+    made, lease = index()
+    lease.is_open = True
+    made._cursors = dict.fromkeys(LANES, Cursor(0))
+    await made.write([mark("bulk", 1, replace(MINE, incarnation="other"))])
+    claim = asyncio.create_task(made.write([mark("standard", 2, MINE)]))
+    await asyncio.sleep(0)
+    await made.hand_back("me")
+    await claim
+    assert {lane: made.ledger(lane).marks.keys() for lane in LANES} == {
+        "interactive": set(),
+        "standard": set(),
+        "bulk": {1},
+    }
+    transactions = len(lease.sizes)
+    await made.hand_back("me")
+    assert len(lease.sizes) == transactions, "there is nothing more to hand back"
+
+
+async def test_an_index_that_is_lost_hands_back_and_writes_nothing_else() -> None:
+    made, lease = index()
+    lease.is_open = True
+    made._cursors = dict.fromkeys(LANES, Cursor(0))
+    await made.write([mark("bulk", n, replace(MINE, engine_deaths=n)) for n in range(3)])
+    made.lose()
+    with pytest.raises(LeaseVoid):
+        await made.write([finish("bulk", 0)])
+    await made.hand_back("me", lambda lane, offset: (lane, offset) == ("bulk", 2))
+    marks = made.ledger("bulk").marks
+    assert {offset: each.incarnation for offset, each in marks.items()} == {1: "", 2: "me"}
+    assert marks[1].engine_deaths == 1, "its deaths stay counted"
+    lease.is_open = False
+    await made.hand_back("me")
+    assert made.ledger("bulk").marks.keys() == {1, 2}, "somebody else has the lease"

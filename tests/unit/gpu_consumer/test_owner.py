@@ -1,6 +1,7 @@
 """Who opens which index when the group changes its mind."""
 
 import asyncio
+from collections.abc import Coroutine
 from typing import Any, cast
 
 from gpu_consumer.clock import Clock
@@ -39,11 +40,16 @@ class FakeIndex:
 class Bench:
     """An owner over fake indexes, and the group's word on whether it is a member."""
 
-    def __init__(self, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, tasks: asyncio.TaskGroup, hand_over_seconds: float = 0.0) -> None:
         self.made: asyncio.Queue[FakeIndex] = asyncio.Queue()
         self.adopted: asyncio.Queue[Any] = asyncio.Queue()
         self.member = True
         self.asked = asyncio.Semaphore(0)
+        self._group = tasks
+        self.tasks: list[asyncio.Task[None]] = []
+        self.handing_over: asyncio.Queue[Any] = asyncio.Queue()
+        self.may_hand_over = asyncio.Event()
+        self.may_hand_over.set()
         self.owner = Owner(
             KafkaSettings(bootstrap_servers="127.0.0.1:1", backoff_first_ms=1, backoff_most_ms=10),
             GpuMetrics(),
@@ -51,10 +57,19 @@ class Bench:
             make=self._make,
             is_live_member=self._is_live_member,
             open_seconds_max=60,
-            spawn=tasks.create_task,
+            hand_over_seconds=hand_over_seconds,
+            spawn=self._spawn,
             adopted=self.adopted.put_nowait,
             lost=lambda index: None,
+            hand_over=self._hand_over,
         )
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self.tasks.append(self._group.create_task(work))
+
+    async def _hand_over(self, index: Index) -> None:
+        self.handing_over.put_nowait(index)
+        await self.may_hand_over.wait()
 
     def _make(self, number: int) -> Index:
         index = FakeIndex(number)
@@ -100,3 +115,36 @@ async def test_a_zombie_does_not_fence_its_successor() -> None:
         assert await bench.adopted.get() is index
         index.may_close.set()
         await bench.owner.close()
+
+
+async def test_an_index_that_moves_away_may_be_written_to_before_it_is_closed() -> None:
+    async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
+        bench = Bench(tasks)
+        bench.owner.assign({0})
+        index = await bench.made.get()
+        index.may_open.set()
+        assert await bench.adopted.get() is index
+        bench.may_hand_over.clear()
+        bench.owner.assign(set())
+        assert await bench.handing_over.get() is index
+        assert not index.closing.is_set()
+        bench.may_hand_over.set()
+        await index.closing.wait()
+        index.may_close.set()
+
+
+async def test_an_index_that_another_member_had_is_opened_a_while_later() -> None:
+    async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
+        bench = Bench(tasks, hand_over_seconds=3600)
+        bench.owner.assign({0, 1}, moved={0})
+        free = await bench.made.get()
+        assert free.number == 1
+        free.may_open.set()
+        assert await bench.adopted.get() is free
+        assert bench.made.empty()
+        assert not bench.owner.all_open
+        bench.owner.assign({1})
+        free.may_close.set()
+        await bench.owner.close()
+        for task in bench.tasks:
+            task.cancel()

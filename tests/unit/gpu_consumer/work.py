@@ -1,8 +1,9 @@
 """Work items and indexes for tests without a broker."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
@@ -65,11 +66,12 @@ def work_item(name: str, **changes: Any) -> WorkItem:
 
 
 class FakeIndex:
-    """An Index whose transactions are committed at once, until `void` is set."""
+    """An Index whose transactions are committed at once, until `void` is set, and its last one until `fenced` is."""
 
     def __init__(self, number: int = 0) -> None:
         self.number = number
         self.void = False
+        self.fenced = False
         self.ledgers: dict[Lane, Ledger] = {lane: Ledger() for lane in LANES}
         self.outputs: list[Any] = []
 
@@ -82,6 +84,12 @@ class FakeIndex:
         for change in changes:
             change.edit(self.ledgers[change.lane])
             self.outputs += change.outputs
+
+    async def hand_back(self, incarnation: str, keeps: Callable[[Lane, int], bool] = lambda *_: False) -> None:
+        if self.fenced:
+            raise LeaseVoid("fenced")
+        for lane, ledger in self.ledgers.items():
+            ledger.hand_back(incarnation, partial(keeps, lane))
 
 
 def job_of(item: WorkItem, index: Any, offset: int = 0, *headers: tuple[str, bytes]) -> Job:

@@ -1,8 +1,10 @@
 """What happens to a job while the runner waits for a transaction or the engine: each job still ends once."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from gpu_consumer.engine.protocol import Ended
 from gpu_consumer.ledger import Mark
 from streams.kafka.errors import LeaseVoid
 from tests.unit.gpu_consumer.bench import Bench
-from tests.unit.gpu_consumer.work import EPOCH, FakeIndex, config, work_item
+from tests.unit.gpu_consumer.work import EPOCH, FakeIndex, RunningClock, config, work_item
 
 
 def at_the_next_write(bench: Bench, act: Callable[[], object]) -> None:
@@ -243,6 +245,159 @@ async def test_pictures_of_which_the_rest_was_not_chosen_yet_do_not_run_for_an_i
     await bench.until(lambda: not bench.backlog.jobs)
     assert bench.engine.batches == [], "nothing of it could be stored"
     assert bench.store.lookup(many.id) is None
+
+
+async def test_what_has_no_slot_when_its_index_moves_leaves_and_its_mark_too(bench: Bench) -> None:
+    bench.engine.gate.clear()
+    runs, *ahead = bench.take(*(work_item(f"job{n}", config=config(bucket=1)) for n in range(3)))
+    await bench.until(lambda: runs.started and len(bench.engine.batches) == 2)
+    assert bench.index.ledger("standard").marks.keys() == {0, 1}
+    await bench.move()
+    assert bench.index.ledger("standard").marks.keys() == {0}, "the next owner waits for what has a slot alone"
+    await bench.until(lambda: bench.engine.left)
+    bench.engine.gate.set()
+    await bench.until(lambda: not bench.backlog.jobs)
+    assert bench.engine.left == [f"{ahead[0].id}/0"]
+    assert [bench.store.lookup(job.id) is not None for job in (runs, *ahead)] == [True, False, False]
+
+
+@pytest.mark.parametrize("inside", [4, 5])
+async def test_a_job_that_lacks_a_picture_when_its_index_moves_leaves_as_a_whole(tmp_path: Path, inside: int) -> None:
+    """Nobody would store it: the fifth picture has no slot, or is not even chosen."""
+    bench = Bench(tmp_path, settling_max=inside)
+    await bench.start()
+    bench.engine.gate.clear()
+    (many,) = bench.take(work_item("many", images=5))
+    await bench.until(lambda: many.started and sum(len(batch.items) for batch in bench.engine.batches) == inside)
+    await bench.move()
+    assert bench.index.ledger("standard").marks == {}
+    await bench.until(lambda: not bench.backlog.jobs)
+    assert len(bench.engine.left) == inside
+    assert bench.store.lookup(many.id) is None
+    await bench.end()
+
+
+async def test_a_job_that_is_made_and_not_stored_yet_when_its_index_moves_keeps_its_mark(bench: Bench) -> None:
+    """Its outcome will be there in a moment."""
+    put, may_put = bench.store.put_artifact, threading.Event()
+
+    def slow(*args: Any) -> Any:
+        may_put.wait(60)
+        return put(*args)
+
+    bench.store.put_artifact = slow  # type: ignore[method-assign, assignment]
+    (job,) = bench.take(work_item("made"))
+    await bench.until(lambda: job.phase == "settling")
+    await bench.move()
+    may_put.set()
+    assert bench.index.ledger("standard").marks.keys() == {0}
+    await bench.until(lambda: not bench.backlog.jobs)
+    assert bench.store.lookup(job.id) is not None
+
+
+async def test_a_job_that_rests_between_two_pictures_when_its_index_moves_leaves_no_mark(bench: Bench) -> None:
+    many, other = bench.take(work_item("many", images=9), work_item("other", tenant="red"))
+    bench.engine.before = lambda: setattr(bench, "paused_until", lambda: float("inf"))
+    await bench.until(lambda: many.pictures and not many.running and other.id not in bench.backlog.jobs)
+    assert bench.index.ledger("standard").marks.keys() == {0}
+    await bench.move()
+    assert bench.index.ledger("standard").marks == {}
+    assert not bench.backlog.jobs
+
+
+async def test_what_ends_otherwise_than_well_when_its_index_moves_leaves_no_mark(bench: Bench) -> None:
+    """Its end is not stored here; the next owner cannot wait for it."""
+    bench.engine.gate.clear()
+    (job,) = bench.take(work_item("late", deadline=EPOCH + timedelta(seconds=5)))
+    await bench.until(lambda: job.started)
+    job.verdict = ("cancelled", None, "cancelled while it ran")
+    await bench.move()
+    assert bench.index.ledger("standard").marks == {}
+    await bench.until(lambda: not bench.backlog.jobs)
+
+
+async def test_what_is_marked_and_not_sent_when_its_index_moves_is_not_sent(bench: Bench) -> None:
+    """Also if the claim comes back after that."""
+    write, moved = bench.index.write, asyncio.Event()
+
+    async def marked(changes: Any) -> None:
+        await write(changes)
+        await bench.move()
+        moved.set()
+
+    bench.index.write = marked  # type: ignore[method-assign]
+    jobs = bench.take(work_item("first", images=2), work_item("second"))
+    await asyncio.wait_for(moved.wait(), 60)
+    await bench.until(lambda: not bench.backlog.jobs)
+    assert bench.index.ledger("standard").marks == {}
+    assert bench.engine.batches == []
+    assert [bench.store.lookup(job.id) for job in jobs] == [None, None]
+
+
+async def test_where_the_next_owner_was_quicker_all_goes_on_that_it_waits_for(bench: Bench) -> None:
+    bench.engine.gate.clear()
+    runs, ahead, rest = bench.take(*(work_item(f"job{n}", config=config(bucket=1)) for n in range(3)))
+    await bench.until(lambda: runs.started and len(bench.engine.batches) == 2)
+    await bench.move(fenced=True)
+    bench.runner.stop()  # and a drain lets them end too: nobody else makes them sooner
+    bench.engine.gate.set()
+    await asyncio.wait_for(bench.running, 60)
+    await bench.until(lambda: not bench.backlog.jobs)
+    assert bench.engine.left == []
+    assert [bench.store.lookup(job.id) is not None for job in (runs, ahead, rest)] == [True, True, False]
+
+
+async def test_what_is_claimed_when_a_drain_begins_is_sent_only_if_another_owner_waits_for_it(bench: Bench) -> None:
+    write = bench.index.write
+
+    async def marked(changes: Any) -> None:
+        await write(changes)
+        await bench.move(fenced=True)
+        bench.runner.stop()
+
+    bench.index.write = marked  # type: ignore[method-assign]
+    (job,) = bench.take(work_item("job"))
+    await asyncio.wait_for(bench.running, 60)
+    await bench.until(lambda: not bench.backlog.jobs)
+    assert bench.store.lookup(job.id) is not None
+
+
+async def test_nothing_is_marked_after_the_marks_are_handed_back(tmp_path: Path) -> None:
+    """By a renewal, say, of what still runs when the grace of a drain is over."""
+    bench = Bench(tmp_path, clock=RunningClock(), mark_seconds_min=0.01, mark_factor=1)
+    await bench.start()
+    bench.engine.gate.clear()
+    (job,) = bench.take(work_item("long"))
+    await bench.until(lambda: job.started)
+    bench.runner.stop()
+    bench.runner.give_up()
+    writes: list[Any] = []
+    write = bench.index.write
+
+    async def seen(changes: Any) -> None:
+        writes.append(changes)
+        await write(changes)
+
+    bench.index.write = seen  # type: ignore[method-assign]
+    marked_until = bench.index.ledger("standard").marks[0].until_ms
+    await bench.until(lambda: bench.clock.wall_ms() > marked_until + 100)
+    steps = 0
+    step = bench.runner._step
+
+    async def counted() -> None:
+        nonlocal steps
+        steps += 1
+        await step()
+
+    bench.runner._step = counted  # type: ignore[method-assign]
+    bench.backlog.changed()
+    await bench.until(lambda: steps)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert writes == []
+    assert steps < 5, "a mark that is over wakes nobody"
+    bench.index.write = write  # type: ignore[method-assign]
+    await bench.end()
 
 
 # What all of it costs.
