@@ -41,7 +41,8 @@ class Controls:
     `known` is label -> hash of the versions that are published without it, in files and their lock. A record that gives
     another hash to one of them, or to one of an earlier record, is passed over whole: what was in force stays.
 
-    The attributes are live: they change with the next record. `changes` grows whenever one of them does.
+    The attributes are live: they change with the next record. `changes` grows whenever one of them does, and
+    `reconfigured` with those that make configurations.
     """
 
     def __init__(self, known: Mapping[str, str] | None = None) -> None:
@@ -53,6 +54,7 @@ class Controls:
         self.allowed: dict[str, SetQuota] = {}  # by tenant
         self.placements: dict[str, Placement] = {}  # by pool
         self.changes = 0
+        self.reconfigured = 0
         self._hashes = dict(known or {})
 
     @property
@@ -122,7 +124,9 @@ class Controls:
                 pass  # of a controller that has been replaced
             case _:
                 slot[key] = said
-        self.changes += before != slot.get(key)
+        if before != slot.get(key):
+            self.changes += 1
+            self.reconfigured += any(slot is each for each in (self.published, self.channels, self.retired))
 
     def _publish(self, name: str, file: ConfigFile) -> None:
         """Its hashes are known from now on, also when it is taken back."""

@@ -14,11 +14,13 @@ from admission.world import World
 from streams.cluster import Cluster
 from streams.emission import Emission
 from streams.errors import IntakeFailed
+from streams.facts.base import Fact
 from streams.facts.cancels import CancelsFact
 from streams.facts.control import ControlFact
 from streams.facts.policies import PoliciesFact
 from streams.facts.prices import PricesFact
 from streams.facts.secrets import SecretsFact
+from streams.facts.tokens import TokensFact
 from streams.facts.waits import WaitsFact
 from streams.health import HealthServer
 from streams.holding import Surroundings
@@ -33,7 +35,6 @@ from streams.placing import PLACED_BY, Placing
 from streams.progress import ProgressWatch
 from streams.settings import AdmissionServiceSettings
 from streams.telling import Telling
-from streams.tokenizers import not_counted
 from streams.tracing import OFF, Tracing
 from streams.world import WorldView
 
@@ -53,8 +54,6 @@ class AdmissionService:
     ) -> None:
         self.settings = settings
         self.metrics = AdmissionMetrics()
-        if declared.limits.prompt_tokens == "refuse":
-            self.metrics.set("models_not_counted", len(not_counted(declared.configs, declared.tokens)))
         self._groups = [declared.catalogue.gpu_group(pool) for pool in declared.catalogue.pools]
         for group, outcome in product(self._groups, OUTCOMES):
             self.metrics.count("offset_renewals_total", 0, group=group, outcome=outcome)  # so that the first is a rise
@@ -99,7 +98,7 @@ class AdmissionService:
             stack.push_async_callback(self.health.stop)
             stack.push_async_callback(self._tracing.close)
             cluster = await stack.enter_async_context(Cluster(self._kafka, catalogue))
-            facts = (
+            facts: list[Fact] = [
                 CancelsFact(self._kafka, catalogue),
                 PricesFact(self._kafka, catalogue),
                 PoliciesFact(
@@ -108,7 +107,9 @@ class AdmissionService:
                 ControlFact(self._kafka, catalogue, self._declared.configs, self.metrics),
                 SecretsFact(settings.signing_keys, self._declared.tenants, settings.refresh_seconds),
                 waits := WaitsFact(self._kafka, catalogue, cluster, settings, self.metrics),
-            )
+            ]
+            if self._declared.limits.prompt_tokens == "refuse":
+                facts.append(TokensFact(settings.tokenizers, self._declared, self.metrics))
             world = self._world = await stack.enter_async_context(WorldView(self._declared, cluster, facts))
             await world.refresh()
             emission = Emission(

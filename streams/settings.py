@@ -108,7 +108,7 @@ class AdmissionServiceSettings(BaseSettings):
     tokenizers: Path = Field(
         default=Path(".kiln/models"),
         description="A folder a model with its tokenizers, as the GPU consumers have it; weights are not read. Read at "
-        "the start, where KILN_ADMISSION_PROMPT_TOKENS is refuse.",
+        "the start and when configurations change, where KILN_ADMISSION_PROMPT_TOKENS is refuse.",
     )
     accept_loss: bool = Field(
         default=False,

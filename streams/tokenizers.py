@@ -50,6 +50,22 @@ def load_counters(folder: Path, configs: ConfigCatalogue) -> dict[str, TokenCoun
     return counters
 
 
+def more_counters(folder: Path, configs: ConfigCatalogue, known: Mapping[str, TokenCounter]) -> dict[str, TokenCounter]:
+    """Those that are `known`, and those of further models whose folder is there by now. A folder that cannot be read is
+    logged, and nothing more: what runs must not stand for it. Blocks while it reads."""
+    counters = dict(known)
+    for name, family in _models(configs).items():
+        try:
+            counter = None if name in known else _counter(folder / name, family)
+        except CatalogueError as error:
+            log.warning("%s; until then the prompts of model %s are not counted", error, name)
+        else:
+            if counter is not None:
+                log.info("tokenizers of %s: its prompts are counted from now on", name)
+                counters[name] = counter
+    return counters
+
+
 def not_counted(configs: ConfigCatalogue, counters: Mapping[str, TokenCounter]) -> list[str]:
     """The names of models without a counter."""
     return sorted(_models(configs).keys() - counters.keys())

@@ -73,7 +73,7 @@ class WorldView:
         world = self._world
         for fact in self._facts:
             world = fact.into(world)
-        return world
+        return world if self.problem is None else None  # a fact may meet what it has to read first
 
     @property
     def problem(self) -> str | None:

@@ -23,6 +23,7 @@ class _Built:
     """What was made of so many changes, and of what was declared."""
 
     changes: int
+    reconfigured: int
     declared: World
     configs: ConfigCatalogue
     tenants: Tenants
@@ -75,15 +76,22 @@ class ControlFact(Followed):
 
     def _build(self, declared: World) -> _Built:
         controls = self.controls
-        in_force = overlay(declared.configs, controls.configs, controls.channels, controls.retired)
+        said = {name: _still_signed(quota, declared.tenants.quota_of(name)) for name, quota in controls.quotas.items()}
+        tenants = declared.tenants.model_copy(update={"tenants": {**declared.tenants.tenants, **said}})
+        return _Built(controls.changes, controls.reconfigured, declared, self._configs(declared.configs), tenants)
+
+    def _configs(self, declared: ConfigCatalogue) -> ConfigCatalogue:
+        """The same one until a configuration changes: a pause, or a placement a minute, is nothing to thousands."""
+        controls, built = self.controls, self._built
+        if built is not None and built.reconfigured == controls.reconfigured and built.declared.configs is declared:
+            return built.configs
+        in_force = overlay(declared, controls.configs, controls.channels, controls.retired)
         for problem in in_force.problems:
             if problem not in self._told:
                 _LOG.warning("%s", problem)
         self._told = in_force.problems
         self._metrics.set("control_problems", len(in_force.problems))
-        said = {name: _still_signed(quota, declared.tenants.quota_of(name)) for name, quota in controls.quotas.items()}
-        tenants = declared.tenants.model_copy(update={"tenants": {**declared.tenants.tenants, **said}})
-        return _Built(controls.changes, declared, in_force.configs, tenants)
+        return in_force.configs
 
 
 def _still_signed(said: Quota, declared: Quota | None) -> Quota:

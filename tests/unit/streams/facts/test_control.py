@@ -101,6 +101,11 @@ def test_it_is_built_anew_only_when_something_changed(fact: ControlFact) -> None
     assert fact.into(WORLD).configs is configs
     fact.fold(record(control_key("config", "oil"), PublishConfig(file=config_file("oil"))))
     assert fact.into(WORLD).configs is configs, "it said what it had said before"
+    fact.fold(record(control_key("pause", "tenant", "alice"), Pause()))
+    fact.fold(record(control_key("tenant", "carol"), SetQuota(quota=Quota(per_second=7, burst=7))))
+    paused = fact.into(WORLD)
+    assert paused.tenants.quota_of("carol") == Quota(per_second=7, burst=7)
+    assert paused.configs is configs, "it is no configuration that changed"
     fact.fold(record(control_key("retire", "oil", "1"), Retire()))
     assert fact.into(WORLD).configs is not configs
     other = World(WORLD.catalogue, ConfigCatalogue([]), WORLD.tenants, {}, WORLD.limits)
