@@ -8,13 +8,15 @@ import yaml
 
 from infra.observe.alerts import alerts, rule_groups, rules
 from infra.observe.settings import AlertSettings
+from tests.infra.rules.admission import ADMISSION
 from tests.infra.rules.case import Case
+from tests.infra.rules.consumers import CONSUMERS
 from tests.infra.rules.pools import POOLS as POOL_CASES
-from tests.infra.rules.services import ADMISSION, PROCESSES
+from tests.infra.rules.processes import PROCESSES
 from tests.prometheus import NoPrometheus, Tools, tools
 from tests.unit.infra.observe.deployment import CATALOGUE, POOLS
 
-CASES: tuple[Case, ...] = (*ADMISSION, *PROCESSES, *POOL_CASES)
+CASES: tuple[Case, ...] = (*ADMISSION, *CONSUMERS, *PROCESSES, *POOL_CASES)
 ALERTS = alerts(rules(POOLS, CATALOGUE).values())
 RUNBOOKS = AlertSettings().runbooks
 
