@@ -14,6 +14,7 @@ from schemas.errors import CommandError
 from schemas.request import LANES, ConfigRef, Lane
 
 _VRAM_BYTES = 1 << 30  # nobody looks at it here
+_SECONDS = ("time", "seconds", "deadline")
 
 
 class Configs:
@@ -32,7 +33,7 @@ class Line:
     def text(self, column: str, otherwise: str) -> str:
         return self._row.get(column) or otherwise
 
-    def number(self, column: str, otherwise: float | None, *, least: float) -> float:
+    def number(self, column: str, otherwise: float | None, *, least: float, most: float = math.inf) -> float:
         """`otherwise`: of an empty cell; None: it must not be empty."""
         text = self._row.get(column)
         if not text and otherwise is not None:
@@ -41,9 +42,12 @@ class Line:
             value = float(text or "")
         except ValueError:
             value = math.nan
-        if not (math.isfinite(value) and value >= least):
-            bound = "" if math.isinf(least) else f" from {least:g} on"
-            raise CommandError(f"{self._where}: {column} is {text or ''!r}; write a number{bound}")
+        if not (math.isfinite(value) and least <= value <= most):
+            unit = " of seconds" if column in _SECONDS else ""
+            bound = f" from {least:g} on" if least >= 0 else ""
+            if most < value < math.inf:
+                bound = f", {most:.12g} at most"
+            raise CommandError(f"{self._where}: {column} is {text or ''!r}; write a number{unit}{bound}")
         return value
 
     def count(self, column: str, most: int) -> int:
@@ -70,8 +74,10 @@ class Line:
         found = configs.labelled(name) if "@" in name else None
         if found is not None:
             return found
+        bare, _, version = name.partition("@")
         try:
-            resolved = configs.resolve(ConfigRef(name=name), b"")
+            wanted = ConfigRef(name=bare, version=int(version)) if version.isdecimal() else ConfigRef(name=name)
+            resolved = configs.resolve(wanted, b"")
         except ValidationError as error:
             raise CommandError(f"{self._where}: config is {name!r}; write letters, digits, . and -") from error
         if isinstance(resolved, ConfigProblem):
@@ -93,7 +99,7 @@ def lines(path: Path, columns: Sequence[str], needed: Sequence[str]) -> Iterator
     """Those below the header, empty ones left out. Raises CommandError."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = csv.DictReader(file, strict=True)
+            rows = csv.DictReader(file, strict=True, skipinitialspace=True)
             _check_header(rows.fieldnames or (), path.name, columns, needed)
             for row in rows:
                 if None in row:

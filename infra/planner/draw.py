@@ -23,16 +23,19 @@ _LANES = {"interactive": "#35618f", "standard": "#7fa8cf", "bulk": "#cfd9e3"}
 _MISSED = "#d0021b"
 _MARKS: dict[str, Any] = {"marker": "|", "linestyle": "", "color": _MISSED, "markersize": 7, "markeredgewidth": 0.8}
 _ADVISED = "#fff6d5"
+_SUFFIXES = (".png", ".svg", ".pdf")
 _BINS = 180  # of the time that is drawn
 _ABOVE = 1.35  # of the highest line: room for the marks of what is missed
 
 
 def check(path: Path) -> None:
-    """Before minutes are spent. Raises CommandError where matplotlib is not installed, or there is no such folder."""
+    """Before minutes are spent. Raises CommandError where a plan could not be drawn there."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise CommandError("a plan is drawn by matplotlib; install promptkiln[infra], or leave --png out") from error
+    if path.suffix.lower() not in _SUFFIXES:
+        raise CommandError(f"{path} cannot be drawn; name a file that ends with {' or '.join(_SUFFIXES)}")
     if not path.parent.is_dir() or path.is_dir():
         raise CommandError(f"{path} cannot be written; name a file in a folder that is there")
 
@@ -72,8 +75,8 @@ def draw(plan: Plan, case: Case, path: Path) -> None:
     grid[-1, 2].set_xlim(right=max(grid[-1, 2].get_xlim()[1], 150 * (1 - case.goal)))
     try:
         figure.savefig(path, dpi=100)
-    except (OSError, ValueError) as error:
-        raise CommandError(f"{path} cannot be written ({error}); name another file, as plan.png") from error
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written ({error.strerror}); name another file") from error
 
 
 def _title(plan: Plan, case: Case) -> str:

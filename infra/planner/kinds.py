@@ -8,6 +8,8 @@ from schemas.catalogue import ConfigCatalogue
 from schemas.errors import CommandError
 
 COLUMNS = ("config", "seconds", "model", "weight", "together", "tenant", "lane", "deadline")
+_WEIGHT_MAX = 1e9
+_DEADLINE_MAX = 366 * 86_400
 _TOGETHER_MAX = 100_000
 
 
@@ -22,6 +24,7 @@ def read_kinds(path: Path, configs: ConfigCatalogue, *, deadline_seconds: float)
 
 
 def _kind(line: Line, configs: Configs, deadline_seconds: float) -> Kind:
-    weight, deadline = line.number("weight", 1.0, least=0.0), line.number("deadline", deadline_seconds, least=0.0)
+    weight = line.number("weight", 1.0, least=0.0, most=_WEIGHT_MAX)
+    deadline = line.number("deadline", deadline_seconds, least=0.0, most=_DEADLINE_MAX)
     together = line.count("together", _TOGETHER_MAX)
     return Kind(line.config(configs), weight, line.lane(), deadline, line.text("tenant", "tenant"), together)

@@ -1,7 +1,6 @@
 """A trace: a CSV of what was asked for and when."""
 
 import csv
-import math
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from schemas.errors import CommandError
 COLUMNS = ("time", "config", "seconds", "model", "images", "tenant", "lane", "deadline")
 _NEEDED = ("time", "config")
 _SECONDS_MAX = 366 * 86_400  # a replay looks at its pool every minute, so a longer one would not end
+_TIME_MAX = 1e11  # milliseconds of these years are above it
 _IMAGES_MAX = 1024  # as of a request
 
 
@@ -32,8 +32,8 @@ def read_trace(path: Path, configs: ConfigCatalogue, *, deadline_seconds: float)
 
 def _request(line: Line, configs: Configs, deadline_seconds: float) -> Request:
     config = line.config(configs)
-    arrival = line.number("time", None, least=-math.inf)
-    deadline = arrival + line.number("deadline", deadline_seconds, least=0.0)
+    arrival = line.number("time", None, least=-_TIME_MAX, most=_TIME_MAX)
+    deadline = arrival + line.number("deadline", deadline_seconds, least=0.0, most=_SECONDS_MAX)
     images = line.count("images", _IMAGES_MAX)
     return Request(0, arrival, config, line.text("tenant", "tenant"), line.lane(), deadline, images)
 

@@ -62,7 +62,7 @@ def test_a_shape_of_kinds_is_planned_saved_and_planned_again_as_a_trace(folder: 
         (["trace.csv", "--gpus", "2"], "--gpus is of a shape"),
         (["--kinds", "trace.csv"], "trace.csv has a column 'time'; take it out, for known are: config, seconds"),
         (["--kinds", "none.csv"], "none.csv cannot be read"),
-        (["--kinds", "kinds.csv", "--gpus", "1e9"], "brings more than 200 requests; ask for fewer --gpus"),
+        (["--kinds", "kinds.csv", "--gpus", "9999"], "brings more than 200 requests; ask for fewer --gpus"),
         ([], "pool 'fast' has no configuration to draw a shape of; say with --kinds what is asked for"),
         (["trace.csv", "--png", "none/plan.png"], "none/plan.png cannot be written; name a file in a folder"),
         (["--kinds", "kinds.csv", "--hours", "0.1", "--save", "none/a.csv"], "none/a.csv cannot be written"),

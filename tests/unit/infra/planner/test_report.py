@@ -149,9 +149,10 @@ def test_a_plan_is_drawn_with_one_row_for_each_way(tmp_path: Path) -> None:
     assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
     draw(found, case(NOW.model_copy(update={"price_usd_per_hour": 0.0}), goal=1.0, hours=0.01), tmp_path / "plan.svg")
     assert all(name in (tmp_path / "plan.svg").read_text() for name in ("GPU-hours", *NAMES.values()))
-    for path in (tmp_path / "none" / "plan.png", tmp_path / "plan.word", tmp_path):
-        with pytest.raises(CommandError, match="cannot be written"):
-            draw(found, case(), path)
+    with pytest.raises(CommandError, match="cannot be written; name a file in a folder that is there"):
+        draw(found, case(), tmp_path / "none" / "plan.png")
+    with pytest.raises(CommandError, match=r"cannot be drawn; name a file that ends with \.png or \.svg"):
+        draw(found, case(), tmp_path / "plan.word")
 
 
 def test_a_log_gets_a_line_every_so_often() -> None:
