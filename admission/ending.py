@@ -35,9 +35,7 @@ def accepted(draft: Draft) -> Decided:
         route=draft.route,
         work=_work(draft),
     )
-    return Decided(
-        decision, None, draft.clock_ms, config=draft.config, degraded_from=draft.degraded_from, bookings=draft.bookings
-    )
+    return Decided(decision, draft.name, None, draft.clock_ms, draft.config, draft.degraded_from, draft.bookings)
 
 
 def rejected(draft: Draft, refusal: Refusal, state: State, world: World) -> Decided:
@@ -91,7 +89,7 @@ def _ended(draft: Draft, result: Rejected | Cancelled, state: State, world: Worl
         appended_ms=draft.appended_ms,
         bucket_after=bookings[0].levels.tokens if bookings else None,
     )
-    return Decided(decision, result, draft.clock_ms, bookings=bookings)
+    return Decided(decision, draft.name, result, draft.clock_ms, bookings=bookings)
 
 
 def _work(draft: Draft) -> str:

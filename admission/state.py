@@ -1,7 +1,7 @@
 """What admission remembers of one requests partition: a fold over decisions, tenants and results."""
 
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 from uuid import UUID
 
 from admission.accounts import Account, Accounts
@@ -22,6 +22,13 @@ from schemas.tenancy import CURSOR_KEY, Cursor, Outstanding
 Result = Succeeded | Failed | Rejected | Cancelled | Expired
 
 
+class Mark(NamedTuple):
+    """A moment of a state: the first request offset that was not decided, and the number of the newest decision."""
+
+    next: int
+    decided: int
+
+
 class State:
     """Fold the logs, call opened() once, then apply() each verdict in the order of offsets.
 
@@ -36,7 +43,6 @@ class State:
         self._fold: Fold | None = Fold(partition)
         self._window = Window(self._limits.dedupe_window_ms)
         self._accounts = Accounts(self._limits.outstanding_slack_ms)
-        self._unemitted: deque[tuple[int, int]] = deque()  # (offset, number) of decisions
         self._at = Start()
         self._results_whole = True
 
@@ -87,8 +93,6 @@ class State:
         for key, name in fold.names:
             if name.number >= self._at.oldest:
                 self._window.add(key, name)
-            if name.number > self._at.emitted:
-                self._unemitted.append((name.offset, name.number))
         for job_id, job in self._accounts.jobs.items():
             name = Name(job.number, job.payload_digest, job.offset, job.appended_ms, job_id)
             self._window.hold(request_name(job.tenant, job.request_id), name)
@@ -121,6 +125,10 @@ class State:
     def results_whole(self) -> bool:
         """Whether all results that there are were folded. Until then no job is given up: its own may be among them."""
         return self._results_whole
+
+    def mark(self) -> Mark:
+        """How far this has come."""
+        return Mark(self._at.next, self._at.decided)
 
     @property
     def clock_ms(self) -> int:
@@ -186,8 +194,7 @@ class State:
             name = Name(
                 decision.number, decision.payload_digest, decision.offset, decision.appended_ms, decision.job_id
             )
-            self._window.add(request_name(decision.tenant, decision.request_id), name)
-            self._unemitted.append((decision.offset, decision.number))
+            self._window.add(verdict.name, name)
             self._accounts.decided(decision, verdict.bookings)
         self._expire(at.clock_ms)
 
@@ -215,12 +222,12 @@ class State:
         """Nothing but transaction markers is left below `offset` of requests."""
         self._at.next = max(self._at.next, offset)
 
-    def emitted(self, through_offset: int) -> None:
-        """The work of every request below `through_offset` is produced and acknowledged."""
-        assert through_offset <= self._at.next, "nothing is emitted before it is decided"
-        self._at.emitted_through = max(self._at.emitted_through, through_offset)
-        while self._unemitted and self._unemitted[0][0] < self._at.emitted_through:
-            _, self._at.emitted = self._unemitted.popleft()
+    def emitted(self, mark: Mark) -> None:
+        """All that was decided when mark() gave this is produced and acknowledged."""
+        at = self._at
+        assert mark.next <= at.next, "nothing is emitted before it is decided"
+        assert mark.decided <= at.decided, "nothing is emitted before it is decided"
+        at.emitted_through, at.emitted = max(at.emitted_through, mark.next), max(at.emitted, mark.decided)
 
     def cursor(self) -> Cursor:
         at = self._at
@@ -249,7 +256,6 @@ class State:
         at = self._at
         assert at.emitted_through <= at.next
         assert at.emitted <= at.decided
-        assert len(self._unemitted) == at.decided - at.emitted
         self._accounts.check_integrity(at.clock_ms)
         waiting = Waiting()
         for job in self._accounts.jobs.values():

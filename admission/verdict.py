@@ -16,6 +16,7 @@ class Decided:
     tenant and key as it leaves them."""
 
     decision: Decision
+    name: bytes  # of the request, as request_name() has it
     result: Rejected | Cancelled | None = None
     clock_ms: int = 0
     config: GenerationConfig | None = None

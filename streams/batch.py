@@ -17,7 +17,6 @@ from schemas.composed import decision_record
 from schemas.config import GenerationConfig
 from schemas.dead_letter import dead_letter_headers
 from schemas.decision import Decision
-from schemas.names import request_name
 from schemas.signature import HEADER_SIGNATURE
 from schemas.tenants import Tenants
 from schemas.topics import RECORD_BYTES_MAX, REQUEST_BYTES_MAX, Catalogue
@@ -95,8 +94,8 @@ class Batch:
     def _log(self, verdict: Decided, partition: int) -> None:
         """A decision of the requests partition."""
         decision, catalogue = verdict.decision, self.world.catalogue
-        name = request_name(decision.tenant, decision.request_id)
-        self.outputs.append(Output(catalogue.decisions, partition, name, decision_record(decision), decision.headers()))
+        record, headers = decision_record(decision), decision.headers()
+        self.outputs.append(Output(catalogue.decisions, partition, verdict.name, record, headers))
         if verdict.result is not None:
             key, headers = decision.tenant.encode(), trace_headers(decision)
             self.outputs.append(Output(catalogue.results, partition, key, encode(verdict.result), headers))

@@ -15,7 +15,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
 from admission.arrival import Arrival
-from admission.state import State
+from admission.state import Mark, State
 from admission.world import World
 from streams.batch import Batch, fold_results, progress
 from streams.cluster import Cluster
@@ -209,27 +209,27 @@ class Holding:
             if self._writing is not None:
                 await asyncio.sleep(0)
             batch.decide(arrivals[first : first + _AT_ONCE])
-        transaction, through, self._unwritten = batch.close(), self._state.next, False
+        transaction, mark, self._unwritten = batch.close(), self._state.mark(), False
         for config, gpu_seconds in batch.taken.values():
             self._teller.accepted(config, gpu_seconds, time.monotonic())
         await self._written()
-        writing = self._write(batch, transaction, through, (began, began_ns))
+        writing = self._write(batch, transaction, mark, (began, began_ns))
         self._writing = asyncio.create_task(writing, name=f"batch of requests[{self._label}]")
 
-    async def _write(self, batch: Batch, transaction: Transaction, through: int, began: tuple[float, int]) -> None:
-        """Log and act: requests below `through` are then decided, and their work produced."""
+    async def _write(self, batch: Batch, transaction: Transaction, mark: Mark, began: tuple[float, int]) -> None:
+        """Log and act: what was decided at `mark` stands then, and its work is produced."""
         await self._lease.transact(lambda: transaction)
         logged_ns = time.time_ns()
         self._logged_at = time.monotonic()
         await self._around.emission.emit(batch.accepted, partition=self._partition)
-        self._state.emitted(through)
+        self._state.emitted(mark)
         self._unwritten |= bool(batch.accepted)
         tell(self._around.tracing, batch.traced, (began[1], logged_ns, time.time_ns()))
         metrics = self._around.metrics
         metrics.observe("batch_seconds", time.monotonic() - began[0])
         metrics.observe("batch_records", batch.arrivals)
         batch.count_into(metrics)
-        self._moved(through)
+        self._moved(mark.next)
 
     async def _written(self) -> None:
         """Wait for the batch that is written. Raises what became of it."""

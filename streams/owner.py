@@ -113,7 +113,7 @@ class Owner:
             accept_loss=around.settings.accept_loss,
         )
         await around.emission.emit(again, partition=self.partition)
-        state.emitted(state.next)
+        state.emitted(state.mark())
         await lease.transact(lambda: progress(state, catalogue))
         around.metrics.count("lease_openings_total", partition=self._label)
         log.info(

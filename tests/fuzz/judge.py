@@ -4,13 +4,14 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import get_args
 
 from admission.arrival import Arrival
 from admission.decide import decide
 from admission.state import State
-from admission.terms import parse_terms
 from admission.tokens import Encoder, TokenCounter
 from admission.verdict import DeadLetter, Decided, Repeat, SendHome, TakeBack, Verdict
 from admission.wait import Wait
@@ -28,7 +29,7 @@ from schemas.topics import RECORD_BYTES_MAX, REQUEST_BYTES_MAX
 from schemas.work import decode_work
 from streams.batch import Batch
 from streams.kafka.sending import Output
-from streams.policies.listed import ListedPolicy
+from streams.policies.listed import ListedPolicy, ListSettings
 from tests.fuzz.samples import CANCELLED_ID, QUIET, Sample
 from tests.unit.admission.scene import BIRTH, HOME, NOW_MS, TENANT, arrival, config_file, failed, make_world, request
 
@@ -132,7 +133,7 @@ class Judge:
         batch = Batch(self.state, self._world, self._now_ms)
         batch.decide([record])
         transaction = batch.close()
-        self.state.emitted(self.state.next)
+        self.state.emitted(self.state.mark())
         return list(transaction.outputs)
 
     def _check_written(self, verdict: Verdict, outputs: list[Output]) -> None:
@@ -186,6 +187,13 @@ class Judge:
         assert isinstance(verdict, Decided)
         assert verdict.decision.verdict == "accepted", f"the next one is not served: {verdict.decision.message}"
         self.state.apply(record, verdict)
+
+
+def _listed(terms: str) -> ListedPolicy:
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "terms"
+        file.write_text(terms, encoding="utf-8")
+        return ListedPolicy(file, ListSettings(file=file))
 
 
 def _deeper(frames: int, what: Callable[[], Verdict]) -> Verdict:

@@ -119,7 +119,7 @@ class House:
         arrival = Arrival(0, offset, now_ms, None, json.dumps(body).encode())
         verdict = decide(arrival, self._state, self._world, now_ms)
         self._state.apply(arrival, verdict)
-        self._state.emitted(self._state.next)
+        self._state.emitted(self._state.mark())
         assert isinstance(verdict, Decided), verdict
         if verdict.decision.work is None:
             self._seen.refused[verdict.decision.code or ""] += 1

@@ -134,7 +134,7 @@ class Partition:
         since = self.state.emitted_through
         decided = [decode_decision(value) for _, _, value in self.decisions]
         self.produced += [each for each in decided if each.verdict == "accepted" and each.offset >= since]
-        self.state.emitted(self.state.next)
+        self.state.emitted(self.state.mark())
 
     def finish(self, job_id: str, gpu_seconds: float = 2.0, status: str = "failed") -> None:
         self.state.fold_result(ended(self.state, job_id, status, gpu_seconds), self.results_end)

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from admission.decide import decide
-from admission.verdict import DeadLetter, Decided, Repeat, SendHome
+from admission.verdict import DeadLetter, Repeat, SendHome
 from schemas.names import job_id, seed_of
 from schemas.request import SEED_MAX
 from tests.unit.admission.scene import (
@@ -247,8 +247,8 @@ def test_the_same_request_id_of_two_tenants_is_two_requests() -> None:
 def test_the_work_item_is_complete() -> None:
     value = request(seed=7, images=3, priority="bulk", retry_of="r0", metadata={"album": "7"}, negative_prompt="blur")
     record = arrival(value, 41, at_ms=NOW_MS - 5)
-    decision = decided(decide(record, fresh_state(), WORLD, NOW_MS))
-    work = accepted(Decided(decision))
+    verdict = decide(record, fresh_state(), WORLD, NOW_MS)
+    decision, work = decided(verdict), accepted(verdict)
     config = WORLD.configs.files["sketch"].versions[1]
     assert work.job_id == decision.job_id == job_id(BIRTH, TENANT, "r1", HOME, 41)
     assert (work.seed, work.images, work.lane, work.retry_of) == (7, 3, "bulk", "r0")

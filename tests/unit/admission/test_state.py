@@ -7,6 +7,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from admission.decide import decide
+from admission.state import Mark
 from admission.verdict import DeadLetter, Repeat, SendHome
 from schemas.result import Rejected
 from schemas.tenancy import CURSOR_KEY, Cursor, Outstanding, TenantRecord, job_key
@@ -196,20 +197,22 @@ def test_a_stranger_gets_no_account() -> None:
 # Emission ------------------------------------------------------------------------------------------------------------
 
 
-def test_emitted_counts_the_decisions_below_its_offset() -> None:
+def test_emitted_is_what_was_decided_at_its_mark() -> None:
     partition = Partition()
+    state, marks = partition.state, [partition.state.mark()]
     values: list[dict[str, Any] | bytes] = [request("a"), b"", request("b"), request("c", seed=-1)]
     for offset, value in enumerate(values):
         partition.decide(arrival(value, offset))
-    state = partition.state
-    state.emitted(2)
+        marks.append(state.mark())
+    state.emitted(marks[2])
     assert (state.cursor().emitted_through, state.cursor().emitted) == (2, 1)
-    state.emitted(1)
+    state.emitted(marks[1])
     assert state.emitted_through == 2
-    state.emitted(4)
+    state.emitted(marks[4])
     assert (state.cursor().emitted_through, state.cursor().emitted) == (4, 3)
-    with pytest.raises(AssertionError):
-        state.emitted(5)
+    for ahead in (Mark(5, 3), Mark(4, 4)):
+        with pytest.raises(AssertionError):
+            state.emitted(ahead)
 
 
 def test_a_decision_not_emitted_is_needed_however_old_it_is() -> None:

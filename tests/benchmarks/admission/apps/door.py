@@ -76,7 +76,6 @@ class Door:
         arrival = Arrival(partition, offset, appended_ms, key, value)
         verdict = decide(arrival, state, self._world, int(time() * 1000))
         state.apply(arrival, verdict)
-        state.emitted(state.next)  # or what waits for its emission would fill the memory
         if not isinstance(verdict, Decided) or verdict.decision.work is None:
             raise ValueError(f"requests[{partition}] offset {offset} was not accepted: {verdict}")
         return self._work(verdict.decision)
