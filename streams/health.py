@@ -21,8 +21,8 @@ class HealthServer:
 
     A check returns None where all is well, else a sentence that says what is wrong: the answer is then 503 with that
     sentence, and also where a check raises. Checks run in the event loop and must not block it: an answer that comes
-    late is what tells a probe that the loop is stuck. `setting` is the name of the one that chose the port, `routes`
-    what the service answers beside these.
+    late is what tells a probe that the loop is stuck. `note` is what a person should know of a service that is ready,
+    `setting` the name of the one that chose the port, `routes` what the service answers beside these.
     """
 
     def __init__(
@@ -34,6 +34,7 @@ class HealthServer:
         registry: CollectorRegistry | Labelled,
         host: str = "127.0.0.1",
         setting: str = "the port's setting",
+        note: Check = lambda: None,
         routes: Iterable[web.RouteDef] = (),
     ) -> None:
         self._host = host
@@ -42,7 +43,7 @@ class HealthServer:
         self._registry = registry
         app = web.Application()
         app.router.add_get("/livez", _page(live))
-        app.router.add_get("/readyz", _page(ready))
+        app.router.add_get("/readyz", _page(ready, note))
         app.router.add_get("/metrics", self._metrics)
         app.add_routes(routes)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
@@ -77,13 +78,14 @@ class HealthServer:
         return web.Response(body=generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
-def _page(check: Check) -> Callable[[web.Request], Awaitable[web.Response]]:
+def _page(check: Check, note: Check = lambda: None) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def answer(_: web.Request) -> web.Response:
         try:
-            wrong = check()
+            wrong, said = check(), note()
         except Exception as error:
             _LOG.exception("a health check raised")
-            wrong = f"the check itself failed: {error!r}"
-        return web.Response(text=f"{wrong or 'ok'}\n", status=200 if wrong is None else 503)
+            wrong, said = f"the check itself failed: {error!r}", None
+        well = f"ok; but {said}" if said else "ok"
+        return web.Response(text=f"{wrong or well}\n", status=200 if wrong is None else 503)
 
     return answer

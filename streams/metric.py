@@ -3,6 +3,7 @@
 Names follow Prometheus: base units, `_total` on counters.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -61,6 +62,7 @@ class Collectors:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         self._collectors = {metric.name.removeprefix(prefix): self._make(metric) for metric in metrics}
+        self._labels = {metric.name.removeprefix(prefix): metric.labels for metric in metrics}
         for metric in metrics:
             for values in metric.starts:
                 self._collectors[metric.name.removeprefix(prefix)].labels(*values)
@@ -81,13 +83,24 @@ class Collectors:
     def set(self, name: str, value: float, **labels: str) -> None:
         self._of(name, labels).set(value)
 
+    def tell(self, name: str, value: float | None, **labels: str) -> None:
+        """Set a gauge of which the last value says nothing once nobody knows the present one; None: nobody does."""
+        if value is None:
+            self.forget(name, **labels)
+        else:
+            self.set(name, value, **labels)
+
     def observe(self, name: str, value: float, **labels: str) -> None:
         self._of(name, labels).observe(value)
 
     def forget(self, name: str, **labels: str) -> None:
-        """Stop exposing a series: a partition that left must not freeze at its last value."""
+        """Stop exposing a series: a partition that left must not freeze at its last value. A gauge without labels
+        becomes NaN, which no comparison of an alert holds for."""
+        if not labels:
+            self._collectors[name].set(math.nan)
+            return
         with suppress(KeyError):
-            self._collectors[name].remove(*labels.values())
+            self._collectors[name].remove(*(labels[label] for label in self._labels[name]))
 
     def _of(self, name: str, labels: dict[str, str]) -> Any:
         collector = self._collectors[name]

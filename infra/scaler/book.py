@@ -56,25 +56,35 @@ class _Part:
     ledger: Ledger | None = None
     items: deque[_Item] = field(default_factory=deque)
     next: int | None = None  # the offset up to which records were read
+    beyond: bool = False  # the ledger, of more than the topic ever held: that one was made anew, or has lost its end
+
+    @property
+    def believed(self) -> Ledger | None:
+        return None if self.beyond else self.ledger
 
     @property
     def first(self) -> int:
         """Nothing below it is to be done: the ledger's watermark is what the group's offset follows."""
-        known = [0 if self.ledger is None else self.ledger.watermark]
+        known = [0 if (ledger := self.believed) is None else ledger.watermark]
         if self.offsets is not None:
-            known += [self.offsets.start, self.offsets.committed or 0]
+            known += [self.offsets.start, 0 if self.astray else self.offsets.committed or 0]
         return max(known)
+
+    @property
+    def astray(self) -> bool:
+        """Whether the group's offset, which is asked for before the end, lies above it."""
+        return self.offsets is not None and (self.offsets.committed or 0) > self.offsets.end
 
     def known(self) -> tuple[Collection[_Item], int]:
         """What was read and is not done, and how much is finished beyond the first that is not."""
-        if self.ledger is None or not self.ledger.bits:
+        ledger = self.believed
+        if ledger is None or not ledger.bits:
             return self.items, 0
-        done = self.ledger.done
-        return [item for item in self.items if not done(item.offset)], self.ledger.bits.bit_count()
+        return [item for item in self.items if not ledger.done(item.offset)], ledger.bits.bit_count()
 
     @property
     def marks(self) -> Mapping[int, Mark]:
-        return {} if self.ledger is None else self.ledger.marks
+        return {} if (ledger := self.believed) is None else ledger.marks
 
     def prune(self) -> None:
         first = self.first
@@ -101,17 +111,27 @@ class Book:
         """Of the usual job."""
         return self._mean
 
-    def look(self, offsets: Mapping[Place, Partition]) -> None:
-        """The group's offsets and the partitions' ends, as the broker has them now."""
+    def watermarks(self) -> Mapping[Place, int]:
+        """Of the ledgers, as they are now. Take them before you ask for ends: see `look`."""
+        return {place: part.ledger.watermark for place, part in self._parts.items() if part.ledger is not None}
+
+    def look(self, offsets: Mapping[Place, Partition], watermarks: Mapping[Place, int]) -> None:
+        """The group's offsets and the partitions' ends, as the broker has them now. A ledger whose watermark was known
+        before an end was asked for, and lies above it, is not believed: it tells of records that are not these."""
         for place, each in offsets.items():
             part = self._parts[place]
             part.offsets = each
+            part.beyond = watermarks.get(place, 0) > each.end
             part.prune()
 
-    def look_at_bounds(self, place: Place, start: int, end: int) -> None:
+    def look_at_bounds(self, place: Place, start: int, end: int, watermarks: Mapping[Place, int]) -> None:
         """The same where the group's offset is not asked for."""
         known = self._parts[place].offsets
-        self.look({place: Partition(None if known is None else known.committed, start, end)})
+        self.look({place: Partition(None if known is None else known.committed, start, end)}, watermarks)
+
+    def disbelieved(self) -> list[Place]:
+        """Where a ledger or the group's offset lies above the end of its partition: all that is there counts."""
+        return [place for place, part in self._parts.items() if part.beyond or part.astray]
 
     def take_ledger(self, place: Place, ledger: Ledger) -> None:
         part = self._parts[place]

@@ -1,6 +1,7 @@
 """The signal of every pool, summed up as news come in, and for how long it is believed."""
 
 import asyncio
+import logging
 import math
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -18,6 +19,7 @@ from schemas.topics import Catalogue
 from streams.facts.prices import PricesFact
 from streams.kafka.settings import KafkaSettings
 
+_LOG = logging.getLogger(__name__)
 _SHARE = 9  # summing up takes a tenth of the time at most, however much is remembered
 
 
@@ -39,6 +41,7 @@ class Figures:
         self._settings = settings
         self._metrics = metrics
         self._wall = wall
+        self._catalogue = catalogue
         self._pools = catalogue.pools
         self._books = {
             name: Book(
@@ -52,6 +55,7 @@ class Figures:
             name: Ledgers(kafka, catalogue, name, book, self.changed) for name, book in self._books.items()
         }
         self._prices = PricesFact(kafka, catalogue)
+        self._astray: dict[str, str] = {}
         self._signals: dict[str, Signal] = {}
         self._dirty: set[str] = set()
         self._news = asyncio.Event()
@@ -81,6 +85,18 @@ class Figures:
     def age_seconds(self, pool: str) -> float:
         offsets, records, ledger = self._ages(pool).values()
         return min(offsets, max(records, ledger))
+
+    def disbelieved(self, pool: str) -> str | None:
+        """Why all that a lane of the pool holds counts as waiting, if it does: a sentence."""
+        places = self._books[pool].disbelieved()
+        if not places:
+            return None
+        first, more = places[0], f", and {len(places) - 1} more" if len(places) > 1 else ""
+        return (
+            f"{self._catalogue.work(pool, first.lane)}[{first.index}]{more} ends below what is told to be finished of "
+            f"it: it was made anew, or has lost its end; all that it holds counts as waiting, and consumers pass it by "
+            f"until the topic {self._catalogue.ledger(pool)} is deleted and created too"
+        )
 
     def news(self, pool: str) -> asyncio.Event:
         """Set when the pool is summed up next. Take it before you look at `current`."""
@@ -116,16 +132,10 @@ class Figures:
     def _count(self, pool: str) -> None:
         if math.isinf(self.age_seconds(pool)):
             return  # nothing is known yet, which is not nothing to do
-        declared, consumers = self._pools[pool], self._groups.consumers(pool)
-        fleet = Fleet.of(declared, consumers)
-        signal = self._signals[pool] = self._books[pool].signal(fleet, self._wall())
+        fleet = Fleet.of(self._pools[pool], self._groups.consumers(pool))
+        self._signals[pool] = self._books[pool].signal(fleet, self._wall())
         self._told[pool].set()
         self._told[pool] = asyncio.Event()
-        for lane, seconds in signal.waiting.items():
-            self._metrics.set("waiting_gpu_seconds", seconds, pool=pool, lane=lane)
-        self._metrics.set("running_gpu_seconds", signal.running, pool=pool)
-        self._metrics.set("replicas_in_time", signal.replicas, pool=pool)
-        self._metrics.set("consumers", consumers, pool=pool)
 
     def _ages(self, pool: str) -> dict[str, float]:
         return {
@@ -134,9 +144,30 @@ class Figures:
             "ledger": self._ledgers[pool].age_seconds,
         }
 
-    def expose_ages(self) -> None:
-        """Before a scrape: an age that only grows is not told by any news."""
-        for pool in self._books:
+    def expose(self) -> None:
+        """As metrics, again and again: an age that only grows is not told by any news. What is believed no longer is
+        not exposed either."""
+        for pool, book in self._books.items():
+            ages = self._ages(pool)
             self._metrics.set("signal_age_seconds", self.age_seconds(pool), pool=pool)
-            for source, age in self._ages(pool).items():
+            for source, age in ages.items():
                 self._metrics.set("source_age_seconds", age, pool=pool, source=source)
+            offsets_there = ages["offsets"] <= self._settings.age_seconds_max
+            self._metrics.tell("consumers", self._groups.consumers(pool) if offsets_there else None, pool=pool)
+            self._metrics.set("disbelieved_partitions", len(book.disbelieved()), pool=pool)
+            signal = self.current(pool)
+            for lane in LANES:
+                seconds = None if signal is None else signal.waiting[lane]
+                self._metrics.tell("waiting_gpu_seconds", seconds, pool=pool, lane=lane)
+            self._metrics.tell("running_gpu_seconds", None if signal is None else signal.running, pool=pool)
+            self._metrics.tell("replicas_in_time", None if signal is None else signal.replicas, pool=pool)
+
+    def warn(self) -> None:
+        """Log what is disbelieved, once."""
+        for pool in self._books:
+            said, now = self._astray.get(pool), self.disbelieved(pool)
+            if now is None:
+                self._astray.pop(pool, None)
+            elif said is None:
+                _LOG.error("%s", now)
+                self._astray[pool] = now

@@ -79,6 +79,7 @@ class Groups:
             for at in book.places
         }
         # Ends after the offsets: a lag may be told too high for a moment, never too low.
+        watermarks = {pool: book.watermarks() for pool, book in self._books.items()}
         committed = {pool: await committed_offsets(admin, self._catalogue.gpu_group(pool)) for pool in self._books}
         begins = await reader.beginning_offsets(list(where))
         ends = await reader.end_offsets(list(where))
@@ -89,7 +90,7 @@ class Groups:
             seen[pool][at] = Partition(offset, begins[tp], ends[tp])
         now = time.monotonic()
         for pool, offsets in seen.items():
-            self._books[pool].look(offsets)
+            self._books[pool].look(offsets, watermarks[pool])
             self._looked[pool] = now
             self._changed(pool)
         groups = {self._catalogue.gpu_group(pool): pool for pool in self._books}

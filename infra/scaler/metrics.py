@@ -25,6 +25,13 @@ METRICS: tuple[Metric, ...] = (
         ("pool", "source"),
     ),
     Metric(
+        "kiln_scaler_disbelieved_partitions",
+        "gauge",
+        "partitions",
+        "Partitions of work that end below what is told to be finished of them: all that they hold counts as waiting.",
+        ("pool",),
+    ),
+    Metric(
         "kiln_scaler_answers_total",
         "counter",
         "calls",

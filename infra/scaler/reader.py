@@ -54,6 +54,7 @@ class WorkReader:
         self, kafka: KafkaSettings, catalogue: Catalogue, books: Mapping[str, Book], changed: Callable[[str], None]
     ) -> None:
         self._kafka = kafka
+        self._books = books
         self._changed = changed
         self._sources = {
             TopicPartition(catalogue.work(pool, at.lane), at.index): _Source(book, at, pool)
@@ -83,9 +84,10 @@ class WorkReader:
         consumer = log_consumer(self._kafka, follow=True)
         try:
             await start_reader(consumer)
+            watermarks = {pool: book.watermarks() for pool, book in self._books.items()}
             first, end = await bounds(consumer, list(self._sources))
             for at, source in self._sources.items():
-                source.book.look_at_bounds(source.place, first[at], end[at])
+                source.book.look_at_bounds(source.place, first[at], end[at], watermarks[source.pool])
             place(consumer, {at: self._start(at, first[at], end[at]) for at in self._sources}, first, end)
             self._freshness.reset(time.monotonic(), list(self._sources))
             while True:

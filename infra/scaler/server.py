@@ -21,10 +21,13 @@ class Answers(ExternalScalerServicer):
     """INVALID_ARGUMENT where the trigger is wrong, UNAVAILABLE where nothing is known: then KEDA's fallback acts. A
     value of 0 means that nothing is to do, and nothing else."""
 
-    def __init__(self, figures: Figures, pools: Mapping[str, Pool], metrics: ScalerMetrics) -> None:
+    def __init__(
+        self, figures: Figures, pools: Mapping[str, Pool], metrics: ScalerMetrics, *, streams_max: int
+    ) -> None:
         self._figures = figures
         self._pools = pools
         self._metrics = metrics
+        self._streams_max = streams_max
         self._streams = dict.fromkeys(pools, 0)
         self._closing = False
 
@@ -43,8 +46,14 @@ class Answers(ExternalScalerServicer):
     async def StreamIsActive(  # noqa: N802
         self, request: pb.ScaledObjectRef, context: Context
     ) -> AsyncIterator[pb.IsActiveResponse]:
-        """Says at once how it is, and then each change. Nothing while nothing is known."""
+        """Says at once how it is, and then each change. Nothing while nothing is known. RESOURCE_EXHAUSTED beyond the
+        bound: KEDA tries again by itself, and asks for the value meanwhile."""
         wish = await self._wish("StreamIsActive", request, context)
+        if sum(self._streams.values()) >= self._streams_max:
+            await self._refuse(
+                "StreamIsActive", context, grpc.StatusCode.RESOURCE_EXHAUSTED,
+                f"{self._streams_max} push streams are open already; raise KILN_SCALER_STREAMS_MAX",
+            )  # fmt: skip
         self._answered("StreamIsActive")
         self._open(wish.pool, 1)
         told: bool | None = None

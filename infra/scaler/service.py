@@ -21,8 +21,7 @@ from streams.kafka.admin import require_topics
 from streams.kafka.settings import KafkaSettings
 
 _LOG = logging.getLogger(__name__)
-# A client whose node died says no word: it is asked, and its stream closed, or streams would pile up.
-_OPTIONS = (("grpc.keepalive_time_ms", 60_000), ("grpc.keepalive_timeout_ms", 20_000), ("grpc.so_reuseport", 0))
+_ASK_SECONDS, _ANSWER_SECONDS = 60, 20
 
 
 class ScalerService:
@@ -43,6 +42,7 @@ class ScalerService:
             settings.health_port,
             live=lambda: None,
             ready=self.not_ready,
+            note=self.disbelief,
             registry=self.metrics.registry,
             host=settings.health_host,
             setting="KILN_SCALER_HEALTH_PORT",
@@ -55,6 +55,10 @@ class ScalerService:
         silent = [pool for pool in self._catalogue.pools if self.figures.current(pool) is None]
         return f"nothing is known of pool {silent[0]!r}; look at Kafka" if silent else None
 
+    def disbelief(self) -> str | None:
+        """Which pool's ledger cannot be right. What is told is still the best that is known."""
+        return next(filter(None, map(self.figures.disbelieved, self._catalogue.pools)), None)
+
     async def run(self, stop: asyncio.Event) -> None:
         """Answer until `stop` is set. Raises LogUnavailable where a topic is missing, KafkaError where no broker
         answers at the start, CommandError where a port is taken or a certificate cannot be used."""
@@ -63,9 +67,8 @@ class ScalerService:
             stack.push_async_callback(self.health.stop)
             await require_topics(self._kafka, self._topics())
             await stack.enter_async_context(self.figures.following())
-            answers = Answers(self.figures, self._catalogue.pools, self.metrics)
-            server = grpc.aio.server(options=_OPTIONS, maximum_concurrent_rpcs=self.settings.calls_max)
-            add_ExternalScalerServicer_to_server(answers, server)  # type: ignore[no-untyped-call]
+            answers = Answers(self.figures, self._catalogue.pools, self.metrics, streams_max=self.settings.streams_max)
+            server = server_of(answers, self.settings)
             self.port = self._listen(server)
             await server.start()
             _LOG.info("KEDA is answered on %s:%d", self.settings.host, self.port)
@@ -100,12 +103,34 @@ class ScalerService:
 
     async def _expose_until(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
-            self.figures.expose_ages()
+            self.figures.expose()
+            self.figures.warn()
             try:
                 async with asyncio.timeout(self.settings.look_seconds):
                     await stop.wait()
             except TimeoutError:
                 continue
+
+
+def server_of(
+    answers: Answers,
+    settings: ScalerSettings,
+    *,
+    ask_seconds: float = _ASK_SECONDS,
+    answer_seconds: float = _ANSWER_SECONDS,
+) -> grpc.aio.Server:
+    """gRPC bounds streams and calls together, so it is given the sum: with streams bounded by themselves so much is
+    left to calls, however many streams are open. A client whose node died says no word: it is asked after
+    `ask_seconds` of silence, and its streams end where no answer comes, or they would pile up."""
+    options = (
+        ("grpc.keepalive_time_ms", int(ask_seconds * 1000)),
+        ("grpc.keepalive_timeout_ms", int(answer_seconds * 1000)),
+        ("grpc.http2.ping_timeout_ms", int(answer_seconds * 1000)),  # or a minute passes, whatever the former says
+        ("grpc.so_reuseport", 0),
+    )
+    server = grpc.aio.server(options=options, maximum_concurrent_rpcs=settings.calls_max + settings.streams_max)
+    add_ExternalScalerServicer_to_server(answers, server)  # type: ignore[no-untyped-call]
+    return server
 
 
 def _item_seconds(catalogue: Catalogue, name: str, configs: ConfigCatalogue) -> float:

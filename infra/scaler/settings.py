@@ -19,7 +19,11 @@ class ScalerSettings(BaseSettings):
     )
     tls_keyfile: Path | None = Field(default=None, description="The key of that certificate.")
     calls_max: Annotated[int, Field(ge=8, le=100_000)] = Field(
-        default=1000, description="Calls at once, each ScaledObject's push stream among them; the next are refused."
+        default=1000, description="Calls at once, push streams not among them; the next are refused."
+    )
+    streams_max: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        default=1000,
+        description="Push streams at once: one of each ScaledObject, and of each operator of KEDA that runs.",
     )
     look_seconds: Annotated[float, Field(gt=0, le=60)] = Field(
         default=1.0, description="How often the groups' offsets and the ends of their partitions are looked at."

@@ -10,6 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
+from gpu_consumer.ledger import Ledger
 from infra.scaler import externalscaler_pb2 as pb
 from infra.scaler import figures
 from infra.scaler.externalscaler_pb2_grpc import ExternalScalerStub
@@ -180,6 +181,25 @@ async def test_near_deadlines_ask_for_replicas(pool: GpuPool) -> None:
 
         await eventually(all_read, "all are read")
         assert await keda.value() == 2 * 6000
+
+
+async def test_a_ledger_beyond_its_topics_end_hides_no_work(pool: GpuPool, caplog: pytest.LogCaptureFixture) -> None:
+    """The topic was made anew, and its ledger was not: 0 would be told while work waits."""
+    item = work_item("job", price_gpu_seconds=PRICE)
+    old = Ledger(watermark=100).encode()
+    await pool.produce_raw([(pool.catalogue.ledger(POOL), 0, item.lane.encode(), old, ())])
+    await pool.produce([item], partition=0)
+    async with scaler(pool) as (service, keda):
+        await eventually(lambda: service.disbelief() is not None, "the ledger is not believed")
+        metric = service.metrics.registry.get_sample_value
+        await eventually(lambda: metric("kiln_scaler_disbelieved_partitions", {"pool": POOL}) == 1, "the metric")
+        await eventually(lambda: "ends below what is told to be finished" in caplog.text, "the log")
+
+        async def waits() -> bool:
+            return await keda.value() > 0  # as it costs or, where the ledger was read first, as the usual job
+
+        await eventually(waits, "the work counts")
+        assert service.not_ready() is None
 
 
 async def test_what_a_trigger_gets_wrong_is_a_sentence(pool: GpuPool) -> None:

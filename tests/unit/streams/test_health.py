@@ -16,8 +16,13 @@ class Service:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.wrong: dict[str, str | None] = {"live": None, "ready": None}
+        self.note: str | None = None
         self.server = HealthServer(
-            0, live=lambda: self.wrong["live"], ready=lambda: self.wrong["ready"], registry=self.registry
+            0,
+            live=lambda: self.wrong["live"],
+            ready=lambda: self.wrong["ready"],
+            note=lambda: self.note,
+            registry=self.registry,
         )
 
     async def get(self, path: str) -> tuple[int, str, str]:
@@ -43,6 +48,14 @@ async def test_a_page_says_what_is_wrong(service: Service, path: str, check: str
     assert (await service.get(path))[::2] == (503, "the view of kiln.control is 40 s old\n")
     service.wrong[check] = None
     assert (await service.get(path))[0] == 200
+
+
+async def test_who_is_ready_may_say_something_all_the_same(service: Service) -> None:
+    service.note = "a ledger is not believed"
+    assert (await service.get("/readyz"))[::2] == (200, "ok; but a ledger is not believed\n")
+    assert (await service.get("/livez"))[::2] == (200, "ok\n")
+    service.wrong["ready"] = "warming"
+    assert (await service.get("/readyz"))[::2] == (503, "warming\n")
 
 
 async def test_ready_and_live_are_told_apart(service: Service) -> None:

@@ -1,5 +1,7 @@
 """What all lists of metrics have in common."""
 
+import math
+
 from prometheus_client.exposition import generate_latest
 
 from streams.metric import Collectors, Labelled, Metric
@@ -7,6 +9,8 @@ from streams.metric import Collectors, Labelled, Metric
 METRICS = (
     Metric("kiln_x_jobs_total", "counter", "jobs", "Jobs.", ("status",), starts=(("failed",),)),
     Metric("kiln_x_wait_seconds", "histogram", "seconds", "Waits.", buckets=(1.0, 5.0)),
+    Metric("kiln_x_lag", "gauge", "records", "Lag.", ("topic", "partition")),
+    Metric("kiln_x_age_seconds", "gauge", "seconds", "Age."),
     Metric("kiln_x_room", "gauge", "jobs", "Room, which has a pool of its own.", ("pool",)),
 )
 
@@ -22,6 +26,21 @@ def test_every_sample_of_a_process_has_what_the_process_has_in_common() -> None:
     assert 'process_start_time_seconds{pool="a"}' in text
     assert 'kiln_x_room{pool="other"} 4.0' in text, "what a sample says of itself stands"
     assert 'pool="a"' not in generate_latest(collectors.registry).decode(), "nothing is written into the metrics"
+
+
+def test_a_gauge_that_nobody_knows_is_there_no_more() -> None:
+    collectors = Collectors("kiln_x_", METRICS)
+    collectors.tell("lag", 4, partition="1", topic="a")
+    collectors.tell("lag", 5, partition="2", topic="a")
+    collectors.tell("age_seconds", 6)
+    value = collectors.registry.get_sample_value
+    assert (value("kiln_x_lag", {"topic": "a", "partition": "1"}), value("kiln_x_age_seconds")) == (4, 6)
+    for _ in range(2):
+        collectors.tell("lag", None, partition="1", topic="a")
+        collectors.tell("age_seconds", None)
+    assert value("kiln_x_lag", {"topic": "a", "partition": "1"}) is None
+    assert value("kiln_x_lag", {"topic": "a", "partition": "2"}) == 5
+    assert math.isnan(value("kiln_x_age_seconds") or 0)
 
 
 def test_what_starts_at_nothing_is_exposed_at_nothing() -> None:
