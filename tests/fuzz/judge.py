@@ -63,7 +63,7 @@ def fuzz_world() -> World:
     return replace(
         world,
         configs=ConfigCatalogue([*world.configs.files.values(), config_file("wide", width=8192, height=8192)]),
-        policies={"list": ListedPolicy(parse_terms("[gore]\nblood bath\nknife*", terms_max=9, words_max=9))},
+        policies={"list": _listed("[gore]\nblood bath\nknife*")},
         tokens={"tiny": TokenCounter((Encoder(count=lambda text: len(text.encode()) // 4 + 2, read=77, marks=2),))},
         waits={"default": Wait({"bulk": 1e9})},
         paused={Subject("config", "many@1"): Pause()},
