@@ -6,7 +6,7 @@ from typing import Self
 from aiokafka import TopicPartition
 
 from schemas.topics import Catalogue
-from streams.kafka.clients import admin_client, ends_consumer, group_consumer, stop_client
+from streams.kafka.clients import admin_client, ends_consumer, group_consumer, look_up, stop_client
 from streams.kafka.groups import Member, members_of
 from streams.kafka.settings import KafkaSettings
 
@@ -59,7 +59,9 @@ class Cluster:
         self, partitions: Sequence[TopicPartition]
     ) -> tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]:
         """Last stable offsets and ends, of partitions of any topics, asked for in the order that StableWatch needs."""
+        look_up(self._ends, partitions)
         ends = await self._ends.end_offsets(partitions)
+        look_up(self._offsets, partitions)
         return await self._offsets.end_offsets(partitions), ends
 
     async def members(self, groups: Sequence[str]) -> Mapping[str, Sequence[Member]]:

@@ -6,10 +6,10 @@ aiokafka reads uncommitted records and starts at the end of a topic unless told 
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.consumer import fetcher
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
@@ -82,6 +82,13 @@ def _without_group(kafka: KafkaSettings, *, follow: bool = False, **others: Any)
         fetch_max_wait_ms=kafka.fetch_max_wait_ms if follow else _LOG_FETCH_WAIT_MS,
         partition_assignment_strategy=(RoundRobinPartitionAssignor,),  # not used without a group
     )
+
+
+def look_up(reader: AIOKafkaConsumer, partitions: Iterable[TopicPartition]) -> None:
+    """Have a reader ask for the leaders of all of them together; what it is asked next waits for that. By itself it
+    fails at each topic that it meets for the first time, and pauses before it tries again."""
+    for topic in {each.topic for each in partitions}:
+        reader._client.add_topic(topic)
 
 
 def admin_client(kafka: KafkaSettings) -> AIOKafkaAdminClient:

@@ -10,7 +10,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import GroupCoordinatorNotAvailableError
 from aiokafka.structs import OffsetAndMetadata
 
-from streams.kafka.clients import admin_client, log_consumer, stop_client
+from streams.kafka.clients import admin_client, log_consumer, look_up, stop_client
 from streams.kafka.settings import KafkaSettings
 
 _COORDINATOR_TRIES, _PAUSE_SECONDS = 100, 0.1  # a new cluster makes its offsets topic when first asked
@@ -52,6 +52,7 @@ async def group_offsets(kafka: KafkaSettings, group: str, topics: Sequence[str])
                 for topic in await admin.describe_topics(list(topics))
                 for each in topic["partitions"]
             ]
+            look_up(consumer, partitions)
             begins = await consumer.beginning_offsets(partitions)
             ends = await consumer.end_offsets(partitions)
         finally:

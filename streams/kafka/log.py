@@ -9,7 +9,7 @@ from aiokafka.errors import CorruptRecordException, KafkaError, OffsetOutOfRange
 from aiokafka.structs import ConsumerRecord
 
 from schemas.errors import told
-from streams.kafka.clients import log_consumer, stop_client
+from streams.kafka.clients import log_consumer, look_up, stop_client
 from streams.kafka.errors import LogTruncated, LogUnavailable, RecordUnreadable
 from streams.kafka.settings import KafkaSettings
 
@@ -81,6 +81,7 @@ async def bounds(
     consumer: AIOKafkaConsumer, partitions: Sequence[TopicPartition]
 ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
     """The oldest offset held of each partition, and the last stable offset. Raises LogUnavailable."""
+    look_up(consumer, partitions)
     try:
         return await consumer.beginning_offsets(partitions), await consumer.end_offsets(partitions)
     except KafkaError as error:

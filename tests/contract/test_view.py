@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import NewPartitions, NewTopic, RecordsToDelete
+from aiokafka.consumer.fetcher import Fetcher
+from aiokafka.errors import StaleMetadata
 
 from streams.kafka.clients import admin_client, idempotent_producer, log_consumer
 from streams.kafka.errors import LogTruncated, LogUnavailable, ViewFailed
-from streams.kafka.log import Record, poll, read_log
+from streams.kafka.log import Record, bounds, poll, read_log
 from streams.kafka.settings import KafkaSettings
 from streams.kafka.view import CompactedView
 from tests.contract.leased import PATIENCE_SECONDS, create, nothing_left, raw_producer, until, write
@@ -252,6 +254,33 @@ async def test_many_partitions_are_read_each_to_its_own_end(kafka: KafkaSettings
             async for record in records:
                 counts[TopicPartition(record.topic, record.partition)] += 1
         assert list(counts.values()) == [1, 0, 100]
+
+
+async def test_the_partitions_of_many_topics_are_found_at_once(
+    kafka: KafkaSettings, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client by itself finds one topic after the other, with a pause before each."""
+    topics = [f"{prefix}.{letter}" for letter in "abc"]
+    await create(kafka, *(NewTopic(topic, 2, 1) for topic in topics))
+    failures: list[StaleMetadata] = []
+    look = Fetcher._proc_offset_requests
+
+    async def noted(fetcher: Fetcher, timestamps: dict[TopicPartition, int]) -> Any:
+        try:
+            return await look(fetcher, timestamps)
+        except StaleMetadata as failure:
+            failures.append(failure)
+            raise
+
+    monkeypatch.setattr(Fetcher, "_proc_offset_requests", noted)
+    consumer = log_consumer(kafka)
+    await consumer.start()
+    try:
+        first, end = await bounds(consumer, [TopicPartition(topic, n) for topic in topics for n in range(2)])
+    finally:
+        await consumer.stop()
+    assert first == end == {TopicPartition(topic, n): 0 for topic in topics for n in range(2)}
+    assert not failures
 
 
 async def test_a_reader_that_is_left_early_is_closed(place: Viewed) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from aiokafka import TopicPartition
@@ -27,6 +28,7 @@ class ScriptedConsumer:
         self.end = end
         self.at = -1
         self.stopped = False
+        self._client = Mock()
 
     async def start(self) -> None: ...
 
