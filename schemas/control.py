@@ -64,6 +64,11 @@ class PublishConfig(_Said):
     file: ConfigFile
 
 
+class PublishedVersion(_Said):
+    """`version/<config>/<number>/<hash>`: the number was published with that hash, and has no other for ever. It stays
+    when its file is taken back, and the broker forgets what was in there. Of several, the first counts."""
+
+
 class SetQuota(_Said):
     """`tenant/<name>`: what the tenant may ask for, instead of what the file says."""
 
@@ -98,13 +103,14 @@ class Placement(_Said):
         return self
 
 
-Control: TypeAlias = Pause | Drop | Channel | Retire | PublishConfig | SetQuota | Placement
+Control: TypeAlias = Pause | Drop | Channel | Retire | PublishConfig | PublishedVersion | SetQuota | Placement
 _KINDS: dict[str, type[Control]] = {
     "pause": Pause,
     "drop": Drop,
     "channel": Channel,
     "retire": Retire,
     "config": PublishConfig,
+    "version": PublishedVersion,
     "tenant": SetQuota,
     "placement": Placement,
 }

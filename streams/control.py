@@ -12,6 +12,7 @@ from schemas.control import (
     Pause,
     Placement,
     PublishConfig,
+    PublishedVersion,
     Retire,
     SetQuota,
     Subject,
@@ -39,7 +40,8 @@ class Controls:
     """A fold over control: one record a subject, the newest counts, a tombstone takes it back.
 
     `known` is label -> hash of the versions that are published without it, in files and their lock. A record that gives
-    another hash to one of them, or to one of an earlier record, is passed over whole: what was in force stays.
+    another hash to one of them, or to one of an earlier record, is passed over whole: what was in force stays. Earlier
+    records leave the log when they are replaced, so each hash has one of its own, `versions`, which is not.
 
     The attributes are live: they change with the next record. `changes` grows whenever one of them does, and
     `reconfigured` with those that make configurations.
@@ -51,6 +53,7 @@ class Controls:
         self.channels: dict[tuple[str, str], Channel] = {}  # (config, channel)
         self.retired: dict[str, Retire] = {}  # by label, name@version
         self.published: dict[str, PublishConfig] = {}  # by config
+        self.versions: dict[tuple[str, str], PublishedVersion] = {}  # (label, hash)
         self.allowed: dict[str, SetQuota] = {}  # by tenant
         self.placements: dict[str, Placement] = {}  # by pool
         self.changes = 0
@@ -95,20 +98,25 @@ class Controls:
             raise Undecodable("its key is no UTF-8") from error
         if not all(parts):
             raise Undecodable("its key leaves out whom it is about")
+        place: tuple[dict[Any, Any], Any]
         match parts:
             case ["pause" | "drop" as what, kind, name] if kind in get_args(SubjectKind):
-                return (self.paused if what == "pause" else self.dropped), Subject(kind, name)  # type: ignore[arg-type]
+                place = (self.paused if what == "pause" else self.dropped), Subject(kind, name)  # type: ignore[arg-type]
             case ["channel", config, channel]:
-                return self.channels, (config, channel)
+                place = self.channels, (config, channel)
             case ["retire", config, version] if "@" not in config and _is_version(version):
-                return self.retired, f"{config}@{int(version)}"
+                place = self.retired, f"{config}@{int(version)}"
             case ["config", name]:
-                return self.published, name
+                place = self.published, name
+            case ["version", config, version, digest] if "@" not in config and _is_version(version):
+                place = self.versions, (f"{config}@{int(version)}", digest)
             case ["tenant", name]:
-                return self.allowed, name
+                place = self.allowed, name
             case ["placement", pool]:
-                return self.placements, pool
-        raise Undecodable("its key is no subject of this release")
+                place = self.placements, pool
+            case _:
+                raise Undecodable("its key is no subject of this release")
+        return place
 
     def _put(self, slot: dict[Any, Any], key: Any, said: Control | None, at_ms: int) -> None:
         before = slot.get(key)
@@ -118,7 +126,12 @@ class Controls:
             case Drop(reason=reason):
                 slot[key] = Dropped(at_ms, reason)
             case PublishConfig(file=file):
-                self._publish(key, file)
+                if file.name != key:
+                    raise Undecodable(f"it is about {key!r} and holds the config {file.name!r}")
+                self._know({config.label: config.config_hash for config in file.versions.values()})
+                slot[key] = said
+            case PublishedVersion():
+                self._know(dict([key]))
                 slot[key] = said
             case Placement(term=term) if before is not None and term < before.term:
                 pass  # of a controller that has been replaced
@@ -128,11 +141,8 @@ class Controls:
             self.changes += 1
             self.reconfigured += any(slot is each for each in (self.published, self.channels, self.retired))
 
-    def _publish(self, name: str, file: ConfigFile) -> None:
-        """Its hashes are known from now on, also when it is taken back."""
-        if file.name != name:
-            raise Undecodable(f"it is about {name!r} and holds the config {file.name!r}")
-        hashes = {config.label: config.config_hash for config in file.versions.values()}
+    def _know(self, hashes: Mapping[str, str]) -> None:
+        """From now on, also when what said so is taken back. Raises _Refused where one is known to be another."""
         for label, digest in hashes.items():
             if self._hashes.get(label, digest) != digest:
                 raise _Refused(

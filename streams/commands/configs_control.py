@@ -7,7 +7,8 @@ from pydantic import BaseModel, ValidationError
 
 from schemas.catalogue import ConfigCatalogue, ConfigProblem
 from schemas.codec import encode
-from schemas.control import Channel, PublishConfig, Retire, control_key
+from schemas.config_file import ConfigFile
+from schemas.control import Channel, PublishConfig, PublishedVersion, Retire, control_key
 from schemas.cross_check import siblings
 from schemas.effects import effects, outcomes, spelt
 from schemas.errors import CommandError
@@ -16,6 +17,7 @@ from schemas.request import ConfigRef
 from streams.commands.common import deployment, run
 from streams.commands.declared import Declared, Folder
 from streams.commands.subject import checked_reason
+from streams.control import Controls
 from streams.control_log import say
 
 Reason = Annotated[str, typer.Option(help="For people.")]
@@ -106,9 +108,11 @@ def _say(files: Declared, ref: ConfigRef, key: bytes, said: BaseModel | None, dr
     # A file is held against what control has published before, also where that is not what its own lock says.
     controls = files.controls({} if isinstance(said, PublishConfig) else files.hashes)
     before, changes, published = files.with_control(controls), controls.changes, set(controls.configs)
-    passed_over = controls.hear(key, None if said is None else encode(said), 0)
-    if passed_over is not None:
-        raise CommandError(passed_over.message)
+    records = [*_new_versions(said.file, controls), (key, said)] if isinstance(said, PublishConfig) else [(key, said)]
+    for about, word in records:
+        passed_over = controls.hear(about, None if word is None else encode(word), 0)
+        if passed_over is not None:
+            raise CommandError(passed_over.message)
     if controls.changes == changes:
         if said is None:
             raise CommandError(f"control says nothing of {key.decode()}; there is nothing to take back")
@@ -127,9 +131,18 @@ def _say(files: Declared, ref: ConfigRef, key: bytes, said: BaseModel | None, dr
     if dry_run:
         typer.echo("nothing was said")
         return
-    run(say(kafka, catalogue, [(key, said)]))
+    run(say(kafka, catalogue, records))
     what = "taken back" if said is None else "said"
     typer.echo(f"{what} in {catalogue.control}; every running admission follows, and work that was admitted runs on")
+
+
+def _new_versions(file: ConfigFile, controls: Controls) -> list[tuple[bytes, BaseModel | None]]:
+    """What control is to remember of the file for ever: each version's hash. What it says already keeps its place."""
+    return [
+        (control_key("version", file.name, str(config.version), config.config_hash), PublishedVersion())
+        for config in file.versions.values()
+        if (config.label, config.config_hash) not in controls.versions
+    ]
 
 
 def _becomes(

@@ -16,7 +16,7 @@ from schemas.errors import CommandError
 from schemas.lock import write_lock
 from schemas.topics import Catalogue
 from streams.commands.configs_control import channel, publish, retire
-from streams.control_log import say
+from streams.control_log import read_control, say
 from streams.kafka.settings import KafkaSettings
 from streams.service import AdmissionService
 from tests.admission import eventually, running, send, small_world
@@ -150,6 +150,10 @@ async def test_another_hash_under_a_published_label_is_never_served(
         send(kafka, catalogue, TENANT, "r1")
         (result,) = await pool.wait_for_results(1)
         assert result.config.hash == world.configs.files["sketch"].versions[1].config_hash
+
+    await asyncio.to_thread(publish, "etching", undo=True)
+    controls = await read_control(kafka, catalogue, {})
+    assert [label for label, _ in controls.versions] == ["etching@1"], "it is known although its file is taken back"
 
     (folder / "configs.lock").unlink()  # another checkout, whose lock knows nothing of what was published from here
     etching(folder, 1, steps=50)

@@ -16,6 +16,7 @@ from schemas.control import (
     Pause,
     Placement,
     PublishConfig,
+    PublishedVersion,
     Retire,
     SetQuota,
     Subject,
@@ -47,6 +48,7 @@ def test_every_subject_has_its_place() -> None:
         (control_key("drop", "config", "sketch@1"), Drop()),
         (control_key("channel", "sketch", "stable"), Channel(versions={1: 9, 2: 1})),
         (control_key("retire", "sketch", "1"), Retire()),
+        (control_key("version", "sketch", "1", sketch.versions[1].config_hash), PublishedVersion()),
         (control_key("config", "sketch"), PublishConfig(file=sketch)),
         (control_key("tenant", "alice"), SetQuota(quota=Quota(per_second=1, burst=5))),
         (control_key("placement", "default"), placement(3)),
@@ -57,9 +59,10 @@ def test_every_subject_has_its_place() -> None:
     assert controls.channels == {("sketch", "stable"): Channel(versions={1: 9, 2: 1})}
     assert set(controls.retired) == {"sketch@1"}
     assert controls.configs == {"sketch": sketch}
+    assert [*controls.versions] == [("sketch@1", sketch.versions[1].config_hash)]
     assert controls.quotas == {"alice": Quota(per_second=1, burst=5)}
     assert controls.placements == {"default": placement(3)}
-    assert controls.changes == 7
+    assert controls.changes == 8
 
 
 @pytest.mark.parametrize(
@@ -166,3 +169,27 @@ def test_a_published_version_keeps_its_hash() -> None:
     assert "painting@1" in (published(controls, config_file("painting", steps=9)) or "")
     assert "painting" not in controls.configs
     assert published(controls, config_file("painting", steps=8, max_images=2)) is None, "no pixel is another"
+
+
+def version_record(file: ConfigFile) -> Any:
+    (config, *_) = file.versions.values()
+    return record(control_key("version", file.name, str(config.version), config.config_hash), PublishedVersion())
+
+
+def test_a_hash_outlives_the_record_of_its_file() -> None:
+    """That one leaves the log once it is taken back; who reads it afterwards must refuse what the others do."""
+    controls = Controls()
+    assert controls.fold(version_record(config_file("painting", steps=8))) is None
+    assert "painting@1 is published already" in (published(controls, config_file("painting", steps=9)) or "")
+    assert published(controls, config_file("painting", steps=8)) is None
+
+
+def test_of_two_hashes_of_a_version_the_first_counts() -> None:
+    """Two who publish at once, each from a lock that knows nothing of the other's."""
+    controls = Controls()
+    assert controls.fold(version_record(config_file("painting", steps=8))) is None
+    said = controls.fold(version_record(config_file("painting", steps=9)))
+    assert said is not None
+    assert said.reason == "another_hash"
+    assert published(controls, config_file("painting", steps=8)) is None
+    assert len(controls.versions) == 1
