@@ -62,8 +62,9 @@ class Pod:
 
     @property
     def url(self) -> str:
+        """Of its status, which takes annotations, too: who may patch a pod itself may put any image into it."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"https://{host}:{self.port}/api/v1/namespaces/{self.namespace}/pods/{self.name}"
+        return f"https://{host}:{self.port}/api/v1/namespaces/{self.namespace}/pods/{self.name}/status"
 
 
 def pod_of(settings: GpuConsumerSettings, server: ApiServer) -> Pod | None:

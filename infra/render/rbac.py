@@ -18,8 +18,8 @@ def service_account(declared: Declared, name: str, component: str, pool: str | N
 
 
 def pool_accounts(declared: Declared, pool: str) -> Iterator[Manifest]:
-    """A pool's account, and that it may patch pods: RBAC knows no names of pods that do not exist yet, so it is the
-    namespace's."""
+    """A pool's account, and that it may patch the status of pods: of the namespace's, since RBAC knows no names of pods
+    that do not exist yet. Not pods themselves: an image of its own in another pod would be that one's account."""
     name, namespace, labels = gpu_name(pool), declared.cluster.namespace, labels_of(COMPONENT, pool)
     yield service_account(declared, name, COMPONENT, pool, asks=True)
     yield manifest(
@@ -28,7 +28,7 @@ def pool_accounts(declared: Declared, pool: str) -> Iterator[Manifest]:
         name,
         namespace,
         labels,
-        rules=[{"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]}],
+        rules=[{"apiGroups": [""], "resources": ["pods/status"], "verbs": ["patch"]}],
     )
     yield manifest(
         f"{_RBAC}/v1",

@@ -94,7 +94,7 @@ async def test_the_pod_is_annotated_as_kubernetes_wants_it(account: Path) -> Non
         await patch_cost(session, server.pod, 12)
         (account / "token").write_text("second\n")  # as the kubelet does within the hour
         await patch_cost(session, server.pod, 0)
-    path, kind = "/api/v1/namespaces/kiln/pods/kiln-gpu-a-1", "application/merge-patch+json"
+    path, kind = "/api/v1/namespaces/kiln/pods/kiln-gpu-a-1/status", "application/merge-patch+json"
     assert server.heard == [
         Said(path, "Bearer first", kind, {"metadata": {"annotations": {ANNOTATION: "12"}}}),
         Said(path, "Bearer second", kind, {"metadata": {"annotations": {ANNOTATION: "0"}}}),

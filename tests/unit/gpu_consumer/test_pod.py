@@ -44,7 +44,7 @@ def test_a_pod_is_known_by_its_name_its_server_and_its_token(account: Path) -> N
     settings = GpuConsumerSettings(pod_name="p", namespace="kiln", service_account_dir=account)
     pod = pod_of(settings, ApiServer(host="10.0.0.1", port=6443))
     assert pod == Pod("p", "kiln", "10.0.0.1", 6443, account)
-    assert pod.url == "https://10.0.0.1:6443/api/v1/namespaces/kiln/pods/p"
+    assert pod.url == "https://10.0.0.1:6443/api/v1/namespaces/kiln/pods/p/status"
     assert Pod("p", "kiln", "fd00::1", 443, account).url.startswith("https://[fd00::1]:443/")
 
 

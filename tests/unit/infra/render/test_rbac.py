@@ -10,12 +10,13 @@ def _of(found: Found, file: str, kind: str) -> Manifest:
     return one
 
 
-def test_a_consumer_may_patch_pods_and_nothing_else(found: Found) -> None:
-    """It writes on its own what its end would cost, so that the cheapest is taken first."""
+def test_a_consumer_may_patch_the_status_of_pods_and_nothing_else(found: Found) -> None:
+    """It writes on its own what its end would cost, so that the cheapest is taken first. Whoever may patch pods
+    themselves runs any image as any account of the namespace."""
     account, role, binding = (
         _of(found, "pool-default.yaml", kind) for kind in ("ServiceAccount", "Role", "RoleBinding")
     )
-    assert role["rules"] == [{"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]}]
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["pods/status"], "verbs": ["patch"]}]
     assert binding["roleRef"]["name"] == role["metadata"]["name"]
     assert binding["subjects"] == [
         {"kind": "ServiceAccount", "name": account["metadata"]["name"], "namespace": "promptkiln"}
