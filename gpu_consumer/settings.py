@@ -74,6 +74,9 @@ class GpuConsumerSettings(BaseSettings):
     engine_watchdog_seconds_min: Annotated[float, Field(ge=3, le=86_400)] = Field(
         default=30, description="An engine without a sign of life for so long, and for ten of its steps, is killed."
     )
+    engine_encode_seconds_max: Seconds = Field(
+        default=300, description="An engine that encodes one picture or video for longer than this is ended."
+    )
     engine_deaths_max: Annotated[int, Field(ge=1, le=100)] = Field(
         default=3, description="A job whose batches killed the engine so often has failed; from the second it is alone."
     )
@@ -199,6 +202,7 @@ class GpuConsumerSettings(BaseSettings):
             host_cache_bytes=self.host_cache_bytes,
             start_seconds_max=self.engine_start_seconds_max,
             watchdog_seconds_min=self.engine_watchdog_seconds_min,
+            encode_seconds_max=self.engine_encode_seconds_max,
         )
 
     def _device(self) -> Literal["cpu", "cuda"]:

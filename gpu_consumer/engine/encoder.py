@@ -11,7 +11,7 @@ from dataclasses import replace
 from gpu_consumer.engine.encode import CONTENT_TYPES, encode
 from gpu_consumer.engine.faults import trouble
 from gpu_consumer.engine.inbox import HungUp
-from gpu_consumer.engine.protocol import Ended, Event, Flaw, Picture
+from gpu_consumer.engine.protocol import Broken, Ended, Event, Flaw, Picture
 from gpu_consumer.engine.sessions.base import Decoded
 
 # Two full buckets of four, as pixels of 1024 x 1024: 25 MB. Beyond it the step loop waits: encoding is what is short.
@@ -20,14 +20,21 @@ _LOOK_SECONDS = 0.25  # between two signs of life of one who waits for the encod
 
 
 class Encoder:
-    """What is put in is said to have ended when its bytes are there."""
+    """What is put in is said to have ended when its bytes are there. One that takes longer than `seconds_max` ends the
+    engine, which tells why: the step loop goes on beside it, so nobody else would notice."""
 
-    def __init__(self, say: Callable[[Sequence[Event]], None]) -> None:
+    def __init__(
+        self, say: Callable[[Sequence[Event]], None], tell: Callable[[Broken], None], *, seconds_max: float
+    ) -> None:
         self._say = say
+        self._tell = tell
+        self._seconds_max = seconds_max
         self._waiting: queue.Queue[Decoded | None] = queue.Queue(WAITING_MAX)
+        self._encoding: Decoded | None = None
         self._used = False
         self._thread = threading.Thread(target=self._work, name="encoder", daemon=True)
         self._thread.start()
+        threading.Thread(target=self._watch, name="encoder-watch", daemon=True).start()
 
     def put(self, decoded: Decoded, meanwhile: Callable[[], None] = lambda: None) -> None:
         """Blocks while WAITING_MAX of them wait, and calls `meanwhile` four times a second: a video takes its time."""
@@ -54,12 +61,29 @@ class Encoder:
     def _work(self) -> None:
         try:
             while (decoded := self._waiting.get()) is not None:
-                self._say([encoded(decoded)])
+                self._encoding = decoded
+                ended = encoded(decoded)
+                self._encoding = None
+                self._say([ended])
         except HungUp:
             return  # nobody listens: whoever steps finds out, at the latest when it says that it waits for us
         except BaseException:
             traceback.print_exc()
             os._exit(os.EX_SOFTWARE)  # or the step loop would fill the queue, and wait for nobody
+
+    def _watch(self) -> None:
+        # Counted in looks: after a suspension of the whole machine a clock would blame the encoder for it.
+        looks, seen = 0, self._encoding
+        while self._thread.is_alive():
+            self._thread.join(_LOOK_SECONDS)
+            now = self._encoding
+            looks = looks + 1 if now is not None and now is seen else 0
+            seen = now
+            if now is not None and looks * _LOOK_SECONDS >= self._seconds_max:
+                try:
+                    self._tell(Broken("crash", f"to encode {now.wanted.key} took longer than {self._seconds_max:g} s"))
+                finally:
+                    os._exit(os.EX_SOFTWARE)
 
 
 def encoded(decoded: Decoded) -> Ended:

@@ -19,7 +19,7 @@ from gpu_consumer.models.digests import ModelUnavailable
 def serve(connection: Connection, setup: Setup, import_seconds: float) -> None:
     """Load, warm up, and make pictures until this engine is Broken, and says so. Raises HungUp when the pipe closes."""
     outbox = Outbox(connection)
-    encoder = Encoder(outbox.say)
+    encoder = Encoder(outbox.say, outbox.tell, seconds_max=setup.settings.encode_seconds_max)
     try:
         device = open_device(setup.settings)
         shelf = Shelf(setup.board) if setup.board is not None else None

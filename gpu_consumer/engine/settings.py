@@ -53,4 +53,7 @@ class EngineSettings(BaseModel):
         gt=0,
         description="An engine that gives no sign of life for so long, and for ten of its steps, is killed.",
     )
+    encode_seconds_max: float = Field(
+        default=300, gt=0, description="Until a picture or a video that is drawn is encoded; then the engine ends."
+    )
     stop_seconds_max: float = Field(default=5, ge=0, description="Until an engine that does not end is killed.")

@@ -1,14 +1,14 @@
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
 
 from gpu_consumer.engine.encoder import WAITING_MAX, Encoder
 from gpu_consumer.engine.inbox import HungUp
-from gpu_consumer.engine.protocol import Ended, Event, Flaw, Item, Picture, Share
+from gpu_consumer.engine.protocol import Broken, Ended, Event, Flaw, Item, Picture, Share
 from gpu_consumer.engine.sessions.base import Decoded, Wanted
 from tests.unit.gpu_consumer.engine.test_instant import config
 
@@ -17,13 +17,20 @@ def decoded(key: str, pixels: object) -> Decoded:
     return Decoded(Wanted(Item(key, "", "", 0), config()), pixels, 2, ("cut",), Share({"text": 1.0}, 1.0))
 
 
+def an_encoder(say: Callable[[Sequence[Event]], None], seconds_max: float = 300) -> Encoder:
+    def tell(broken: Broken) -> None:
+        print(broken.kind, broken.message, flush=True)
+
+    return Encoder(say, tell, seconds_max=seconds_max)
+
+
 def test_each_ends_with_its_bytes_and_what_cannot_be_encoded_ends_alone() -> None:
     said: list[Event] = []
 
     def say(events: Sequence[Event]) -> None:
         said.extend(events)
 
-    encoder = Encoder(say)
+    encoder = an_encoder(say)
     good = np.arange(8 * 16 * 3, dtype=np.uint8).reshape(8, 16, 3)
     keys = [str(n) for n in range(3 * WAITING_MAX)]
     for key in keys:
@@ -55,7 +62,7 @@ def test_whoever_waits_for_the_encoder_gives_signs_of_life() -> None:
     def say(_: Sequence[Event]) -> None:
         busy.wait()
 
-    encoder = Encoder(say)
+    encoder = an_encoder(say)
     good = np.zeros((8, 16, 3), dtype=np.uint8)
     for n in range(WAITING_MAX + 2):
         encoder.put(decoded(str(n), good), look)
@@ -69,7 +76,7 @@ def test_whoever_waits_for_the_encoder_gives_signs_of_life() -> None:
 def test_an_encoder_that_was_never_needed_gives_none() -> None:
     """The first word of an engine that does not start is why, and no sign of life."""
     looks: list[None] = []
-    Encoder(lambda _: None).close(lambda: looks.append(None))
+    an_encoder(lambda _: None).close(lambda: looks.append(None))
     assert not looks
 
 
@@ -79,7 +86,7 @@ def test_an_encoder_that_nobody_hears_ends_and_whoever_steps_finds_out() -> None
     def hung_up(*_: object) -> None:
         raise HungUp
 
-    encoder = Encoder(hung_up)
+    encoder = an_encoder(hung_up)
     encoder.put(decoded("unheard", None))
     encoder._thread.join(60)
     assert not encoder._thread.is_alive()
@@ -91,26 +98,63 @@ def test_an_encoder_that_nobody_hears_ends_and_whoever_steps_finds_out() -> None
 
 BROKEN = """
 import threading
-from gpu_consumer.engine.encoder import Encoder
-from tests.unit.gpu_consumer.engine.test_encoder import decoded
+from tests.unit.gpu_consumer.engine.test_encoder import an_encoder, decoded
 
 def say(events):
     raise RuntimeError("this pipe is no pipe")
 
-encoder = Encoder(say)
+encoder = an_encoder(say)
 encoder.put(decoded("a", None))
 threading.Event().wait()
 """
 
 
-def test_an_encoder_that_cannot_say_what_it_made_ends_the_engine_and_says_why() -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", BROKEN],
+HANGING = """
+import threading
+from gpu_consumer.engine import encoder
+from tests.unit.gpu_consumer.engine.test_encoder import an_encoder, decoded
+
+forever = threading.Event()
+encoded = encoder.encoded
+
+def hang(one):
+    if one.wanted.key == "b":
+        forever.wait()
+    return encoded(one)
+
+def say(events):
+    forever.wait(1)  # that nobody listens is nothing that hangs
+
+encoder.encoded = hang
+made = an_encoder(say, seconds_max=0.5)
+made.put(decoded("a", None))
+made.put(decoded("b", None))
+while not made._encoding or made._encoding.wanted.key != "b":
+    forever.wait(0.01)
+print("b is encoded", flush=True)
+made.close()
+"""
+
+
+def ended(script: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-c", script],
         check=False,
         env={"PYTHONPATH": ":".join(sys.path)},
         capture_output=True,
         text=True,
         timeout=60,
     )
-    assert ended.returncode == 70
-    assert "this pipe is no pipe" in ended.stderr
+
+
+def test_an_encoder_that_cannot_say_what_it_made_ends_the_engine_and_says_why() -> None:
+    engine = ended(BROKEN)
+    assert engine.returncode == 70
+    assert "this pipe is no pipe" in engine.stderr
+
+
+def test_an_encoder_that_hangs_ends_the_engine_and_says_why() -> None:
+    """Also while it is closed, and all the time signs of life are given."""
+    engine = ended(HANGING)
+    assert engine.returncode == 70
+    assert engine.stdout.splitlines() == ["b is encoded", "crash to encode b took longer than 0.5 s"]

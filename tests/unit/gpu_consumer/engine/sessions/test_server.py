@@ -71,7 +71,8 @@ class Served:
         self.device = Failing()
         self.residence = Residence(self.device, models)
         self.outbox = Told(theirs)
-        self.server = Server(self.device, self.residence, Inbox(theirs), self.outbox, Encoder(self.outbox.say))
+        encoder = Encoder(self.outbox.say, self.outbox.tell, seconds_max=300)
+        self.server = Server(self.device, self.residence, Inbox(theirs), self.outbox, encoder)
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self.events: list[Event] = []
 
