@@ -6,6 +6,8 @@ import sys
 from hashlib import sha256
 from pathlib import Path
 
+from infra.planner.trace import read_trace
+from schemas.catalogue import load_configs
 from schemas.topics import Catalogue
 from streams.kafka.settings import KafkaSettings
 from tests.admission import eventually, produce, running, small_world
@@ -50,6 +52,14 @@ async def test_pictures_are_asked_for_waited_for_saved_and_found_again(
         newest = await kiln("results", "--limit", "1", "--json")
         (event,) = [json.loads(line) for line in newest.out.splitlines()]
         assert event["request_id"] in {"painting", "none"}
+
+        trace = tmp_path / "trace.csv"
+        exported = await kiln("arrivals", str(trace), "--pool", POOL)
+        assert f"2 requests are in {trace}; refused in that time, and not in it: 1." in exported.out, exported
+        requests = read_trace(trace, load_configs(Path("infra/configs")), deadline_seconds=1.0)
+        assert [(each.config.label, each.images, each.tenant) for each in requests] == [
+            ("sketch@1", 2, "me"), ("painting@1", 1, "me")
+        ]  # fmt: skip
 
         async def nothing_waits() -> bool:
             lag = json.loads((await kiln("lag", "--json")).out)
