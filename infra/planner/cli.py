@@ -92,7 +92,8 @@ def plan(
     task = Task(requests, changed, House(changed.partitions, changed.load_seconds, swap_seconds, models_held), until)
     case = Case(pool, now, task, _item_seconds(changed, requests), goal)
     with shown(len(requests), Console(stderr=True, highlight=False)) as progress:
-        found = compare(task, case.item_seconds, goal, progress)
+        present = _present_seconds(pool, changed, configs, requests)
+        found = compare(task, case.item_seconds, goal, progress, present_seconds=present)
     if as_json:
         Console().print_json(json.dumps(as_object(found, case)))
     else:
@@ -161,5 +162,16 @@ def _kinds(configs: ConfigCatalogue, pool: str, deadline: float) -> list[Kind]:
 def _item_seconds(pool: Pool, requests: list[Request]) -> float:
     """As declared, else the mean of what is replayed."""
     if pool.scaling.item_seconds is not None:
-        return item_seconds_of(pool, "", ConfigCatalogue(()))
+        return pool.scaling.item_seconds
     return sum(request.seconds for request in requests) / len(requests)
+
+
+def _present_seconds(name: str, pool: Pool, configs: ConfigCatalogue, requests: list[Request]) -> float | None:
+    """What the renderer computes the threshold from, where the pool's configurations are those that are replayed."""
+    replayed = {request.config.label: request.config for request in requests}
+    if any(configs.labelled(label) != config for label, config in replayed.items()):
+        return None
+    try:
+        return item_seconds_of(pool, name, configs)
+    except CatalogueError:
+        return None  # it has none: the trace is of another pool's

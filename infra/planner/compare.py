@@ -97,11 +97,17 @@ class Plan:
 
 
 def compare(
-    task: Task, item_seconds: float, goal: float, progress: Callable[[float], None] = lambda share: None
+    task: Task,
+    item_seconds: float,
+    goal: float,
+    progress: Callable[[float], None] = lambda share: None,
+    *,
+    present_seconds: float | None = None,
 ) -> Plan:
     """Blocks for as long as some twenty replays take, on all processors. `progress` is told the share of the replays
-    that is done, rising from 0 to 1."""
-    settings = list(_settings(task.pool, item_seconds))
+    that is done, rising from 0 to 1. `item_seconds`: of one job of the trace; `present_seconds`: what the pool's
+    present threshold is computed from, the same if not given."""
+    settings = list(_settings(task.pool, item_seconds, present_seconds or item_seconds))
     searched = task.pool.replicas_max.bit_length()  # replays that the search of a fixed size takes at most
     outcomes = {}
     progress(0.0)
@@ -119,11 +125,11 @@ def compare(
     return Plan(work, best, (settings[0], outcomes[settings[0]]))
 
 
-def _settings(pool: Pool, item_seconds: float) -> Iterable[Setting]:
+def _settings(pool: Pool, item_seconds: float, present_seconds: float) -> Iterable[Setting]:
     """What is declared comes first."""
     scaling = pool.scaling
     threshold, target = lag_threshold(scaling.wait_seconds, item_seconds), scaling.wait_seconds
-    declared = Setting("lag", threshold, scaling.in_window_seconds)
+    declared = Setting("lag", lag_threshold(scaling.wait_seconds, present_seconds), scaling.in_window_seconds)
     if scaling.signal == "gpu_seconds":
         declared = Setting("gpu_seconds", target, scaling.in_window_seconds)
     quick = min(scaling.in_window_seconds, math.ceil(pool.load_seconds))

@@ -14,6 +14,21 @@ from schemas.errors import CommandError
 
 CONFIGS = Path("infra/configs").absolute()
 POOLS = "pools:\n  fast: {gpu_product: H200, vram_bytes: 1, price_usd_per_hour: 4, replicas_max: 4, load_seconds: 30}\n"
+CONFIG = """\
+name: NAME
+channels: {stable: 1}
+versions:
+  1:
+    family: sd15
+    model: {name: tiny, digest: "sha256:0000000000000000000000000000000000000000000000000000000000000000"}
+    steps: 4
+    guidance_scale: 5.0
+    width: 64
+    height: 64
+    bucket: 4
+    pool: fast
+    price: {gpu_seconds: SECONDS, vram_bytes: 1048576}
+"""
 
 
 @pytest.fixture
@@ -26,10 +41,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def kiln_plan(*arguments: object) -> Result:
+def kiln_plan(*arguments: object, configs: Path = CONFIGS) -> Result:
     app = Typer()
     app.command()(plan)
-    return CliRunner().invoke(app, ["--pool", "fast", *map(str, arguments)], env={"COLUMNS": "200"})
+    environment = {"COLUMNS": "200", "KILN_CONFIGS": str(configs)}
+    return CliRunner().invoke(app, ["--pool", "fast", *map(str, arguments)], env=environment)
 
 
 def test_a_plan_of_a_trace_says_what_to_declare(folder: Path) -> None:
@@ -54,6 +70,16 @@ def test_a_shape_of_kinds_is_planned_saved_and_planned_again_as_a_trace(folder: 
     assert first["advice"]["declare"]["scaling"]["signal"] == first["advice"]["way"]
 
 
+def test_the_present_threshold_is_the_one_that_is_rendered(folder: Path) -> None:
+    """By the mean price of the pool's configurations, whatever is asked for most."""
+    (folder / "configs").mkdir()
+    for name, seconds in (("quick", 2), ("slow", 10)):
+        (folder / "configs" / f"{name}.yaml").write_text(CONFIG.replace("NAME", name).replace("SECONDS", str(seconds)))
+    (folder / "past.csv").write_text("time,config\n" + "".join(f"{n},quick@1\n" for n in range(9)) + "9,slow@1\n")
+    told = json.loads(kiln_plan(folder / "past.csv", "--json", configs=folder / "configs").stdout)
+    assert told["now"]["setting"] == 10, "a minute's wait, 6 s each"
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -73,7 +99,6 @@ def test_what_cannot_be_planned_is_one_sentence(
 ) -> None:
     monkeypatch.chdir(folder)
     monkeypatch.setenv("KILN_POOLS", "pools.yaml")
-    monkeypatch.setenv("KILN_CONFIGS", str(CONFIGS))
     monkeypatch.setattr("infra.planner.cli._REQUESTS_MAX", 200)
     told = kiln_plan(*arguments)
     assert isinstance(told.exception, CommandError), told.output
