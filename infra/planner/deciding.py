@@ -1,6 +1,7 @@
 """The product's decisions, asked by a virtual pool: where a request goes, and what runs next."""
 
 import math
+from array import array
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
@@ -9,6 +10,7 @@ from admission.stages.route import way_of
 from gpu_consumer.scheduling.expected import Expected
 from gpu_consumer.scheduling.queues import Unit as Picture
 from gpu_consumer.scheduling.scheduler import Room, Scheduler
+from infra.planner.pool import PERIOD_SECONDS
 from infra.planner.request import Request
 from schemas.control import Placement
 
@@ -16,7 +18,7 @@ from schemas.control import Placement
 class PlacedRouter:
     """Admission's router, with a table made again every `period` from what was asked for lately."""
 
-    def __init__(self, partitions: int, half_life: float = 600.0, period: float = 60.0) -> None:
+    def __init__(self, partitions: int, half_life: float = 600.0, period: float = PERIOD_SECONDS) -> None:
         self._partitions = partitions
         self._fades = math.exp2(-period / half_life)
         self._loads: dict[Unit, float] = defaultdict(float)
@@ -32,6 +34,31 @@ class PlacedRouter:
         self._table = place(self._loads, self._partitions, self._table, Bounds(), term=1)
         for unit in self._loads:
             self._loads[unit] *= self._fades
+
+
+class Routed:
+    """A router that has been asked before. It knows nothing of consumers, so it says the same to each scaler."""
+
+    def __init__(self, places: Sequence[int]) -> None:
+        """`places`: the partition of each request, by its number."""
+        self._places = places
+
+    @classmethod
+    def of(cls, requests: Sequence[Request], partitions: int) -> "Routed":
+        """`requests`: numbered from 0 on, in the order of arrival."""
+        router = PlacedRouter(partitions)
+        places, tick_at = array("l"), PERIOD_SECONDS
+        for request in requests:
+            while request.arrival >= tick_at:
+                router.tick(tick_at)
+                tick_at += PERIOD_SECONDS
+            places.append(router.partition(request))
+        return cls(places)
+
+    def partition(self, request: Request) -> int:
+        return self._places[request.number]
+
+    def tick(self, now: float) -> None: ...
 
 
 class SchedulerQueue:

@@ -18,6 +18,7 @@ from gpu_consumer.assignor import Holding, plan
 from infra.planner.request import Request
 from schemas.request import LANES, Lane
 
+PERIOD_SECONDS = 60.0  # between two tables of places
 _SOON = 1e-6  # seconds: what waits for company is asked again no sooner
 
 
@@ -132,7 +133,7 @@ class Pool:
         load_seconds: float = 0.0,
         rebalance_seconds: float = 0.0,
         models_held: int = 1,
-        period: float = 60.0,
+        period: float = PERIOD_SECONDS,
     ) -> None:
         """`backlog_max`: requests that a consumer has fetched and not begun. `models_held`: on a card; those
         not used for longest leave. `period`: seconds between two tables of places."""
@@ -161,20 +162,22 @@ class Pool:
         self._order = 0
         self._generation = 0
         self._born = 0
+        self._size = 0
+        self._due: list[tuple[float, int]] = []  # a heap: deadline and number of what may still wait then
 
     # What a scaler sees and says.
 
     @property
     def size(self) -> int:
         """Consumers that are to stay, loading ones too: the replicas that a deployment says."""
-        return sum(not each.leaves for each in self.consumers.values())
+        return self._size
 
     def staying(self) -> list[Consumer]:
         return [each for each in self.consumers.values() if not each.leaves]
 
     def scale(self, size: int, now: float) -> None:
         """Out at once. In: those that load first, then those with the least to finish, as pod-deletion-cost has it."""
-        staying = self.staying()
+        self._size, staying = size, self.staying()
         for _ in range(size - len(staying)):
             self._born += 1
             consumer = Consumer(f"consumer-{self._born}", self._make_queue(), now)
@@ -196,8 +199,10 @@ class Pool:
 
     def expire(self, now: float) -> None:
         """Let what is over leave the queues. A pool does it by itself before each choice."""
-        for consumer in self.consumers.values():
-            self._drop_expired(consumer, now)
+        while self._due and self._due[0][0] <= now:
+            _, number = heapq.heappop(self._due)
+            if number in self.waiting and (owner := self._owner.get(self._place[number][0])) is not None:
+                self._drop_expired(owner, now)
 
     # The clock.
 
@@ -241,6 +246,7 @@ class Pool:
         self._place[request.number] = (index, log.append(request.lane))
         self.lags[request.lane] += 1
         self.waiting[request.number] = request
+        heapq.heappush(self._due, (request.deadline, request.number))
         owner = self._owner.get(index)
         self._watcher.arrived(request, None if owner is None else owner.name)
         log.waiting.append(request)
@@ -307,7 +313,10 @@ class Pool:
         logs = [log for index in mine if (log := self._logs[index].waiting) and self._free_at[index] <= now]
         while logs and len(consumer.queue) < self._backlog_max:
             for log in logs:
-                consumer.queue.add(log.popleft(), now)
+                request = log.popleft()
+                consumer.queue.add(request, now)
+                if request.deadline <= now:
+                    heapq.heappush(self._due, (request.deadline, request.number))
             logs = [log for log in logs if log]
 
     # The group.

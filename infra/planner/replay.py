@@ -1,10 +1,10 @@
 """One trace, one scaler: what it costs and what it misses."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from infra.planner.deciding import PlacedRouter, SchedulerQueue
-from infra.planner.pool import Pool, Scaler
+from infra.planner.pool import Pool, Router, Scaler
 from infra.planner.request import Request
 
 SAMPLE_SECONDS = 60.0
@@ -55,6 +55,7 @@ class Outcome:
     busy_seconds: float = 0.0
     rebalances: int = 0
     swaps: int = 0
+    ended_seconds: float = 0.0  # of the GPU: what those cost that have ended, or would have
     replicas_most: int = 0
     waits: list[float] = field(default_factory=list)
     missed_at: list[float] = field(default_factory=list)  # the deadlines of what was not made in time
@@ -92,6 +93,7 @@ class Outcome:
         self.waits += [now - request.arrival for request in batch]
 
     def ended(self, now: float, request: Request, *, made: bool) -> None:
+        self.ended_seconds += request.seconds
         if made and now <= request.deadline:
             self.in_time += 1
             return
@@ -100,15 +102,46 @@ class Outcome:
         self.expired += not made
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A replay that goes on. `missed`: so far; `paid_seconds`: until `now`; `left_seconds`: of the GPU, at least, for
+    all that has not ended."""
+
+    now: float
+    missed: int
+    paid_seconds: float
+    left_seconds: float
+
+
+class GivenUp(Exception):
+    """Nobody wants to know how this replay ends."""
+
+
+def to_its_end(standing: Standing) -> bool:
+    """A replay that is never given up."""
+    del standing
+    return True
+
+
 class Sampled:
     """A scaler, and a look at the pool every so often. The bill is `closed` when the last of `asked` has ended: what a
     pool holds for nobody afterwards is no part of a trace's cost."""
 
-    def __init__(self, scaler: Scaler, outcome: Outcome, asked: int, *, closes: bool) -> None:
+    def __init__(
+        self,
+        scaler: Scaler,
+        outcome: Outcome,
+        requests: Sequence[Request],
+        *,
+        closes: bool,
+        goes_on: Callable[[Standing], bool],
+    ) -> None:
         self._scaler = scaler
         self._outcome = outcome
-        self._asked = asked
+        self._asked = len(requests)
+        self._work = sum(request.seconds for request in requests)
         self._closes = closes
+        self._goes_on = goes_on
         self._next = self._sample = 0.0
         self.closed = False
 
@@ -123,20 +156,35 @@ class Sampled:
             self._sample = now + SAMPLE_SECONDS
             ready = sum(each.ready for each in pool.staying())
             outcome.samples.append(Sample(now, size, ready, len(pool.waiting)))
+            paid = pool.paid_seconds + sum(now - each.asked_at for each in pool.consumers.values())
             if self._closes and outcome.asked == self._asked and outcome.idle:
                 self.closed = True
-                outcome.paid_seconds = pool.paid_seconds + sum(now - each.asked_at for each in pool.consumers.values())
+                outcome.paid_seconds = paid
                 outcome.busy_seconds = pool.busy_seconds + sum(each.busy(now) for each in pool.consumers.values())
+            running = sum(request.seconds for each in pool.consumers.values() for request in each.batch)
+            left = self._work - outcome.ended_seconds - running
+            if not self._goes_on(Standing(now, len(outcome.missed_at), paid, left)):
+                raise GivenUp
         return min(self._next, self._sample)
 
 
-def replay(requests: Sequence[Request], house: House, scaler: Scaler, until: float, *, closes: bool = False) -> Outcome:
-    """`closes`: what is paid and busy counts until all is done, not until the end."""
+def replay(
+    requests: Sequence[Request],
+    house: House,
+    scaler: Scaler,
+    until: float,
+    *,
+    router: Router | None = None,
+    closes: bool = False,
+    goes_on: Callable[[Standing], bool] = to_its_end,
+) -> Outcome:
+    """`router`: None is admission's, asked anew. `closes`: what is paid and busy counts until all is done, not until
+    the end. `goes_on` is asked every so often; where it says no, GivenUp is raised."""
     outcome = Outcome()
     pool = Pool(
         Priced(house.swap_seconds),
         house.partitions,
-        PlacedRouter(house.partitions),
+        router or PlacedRouter(house.partitions),
         lambda: SchedulerQueue(house.batch_wait_seconds, house.affinity_wait_seconds, house.look_ahead),
         backlog_max=house.backlog_max,
         watcher=outcome,
@@ -144,7 +192,7 @@ def replay(requests: Sequence[Request], house: House, scaler: Scaler, until: flo
         rebalance_seconds=house.rebalance_seconds,
         models_held=house.models_held,
     )
-    sampled = Sampled(scaler, outcome, len(requests), closes=closes)
+    sampled = Sampled(scaler, outcome, requests, closes=closes, goes_on=goes_on)
     pool.run(requests, until, sampled)
     if not sampled.closed:
         outcome.paid_seconds, outcome.busy_seconds = pool.paid_seconds, pool.busy_seconds

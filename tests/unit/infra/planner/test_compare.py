@@ -29,7 +29,6 @@ def test_every_way_is_at_its_best_and_the_cheapest_that_can_be_declared_is_advis
     told: list[float] = []
     found = compare(task(600.0), 10.0, 0.99, told.append)
     assert (told[0], told[-1]) == (0.0, 1.0)
-    assert len(told) > 10
     assert told == sorted(told)
     assert found.work_hours == pytest.approx(400 / 3600)
     assert found.best["fixed"][0].amount == 1
