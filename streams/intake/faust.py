@@ -18,11 +18,13 @@ import faust
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from faust.transport.drivers import aiokafka as driver
+from mode.services import WaitResults
 from yarl import URL
 
 from admission.arrival import Arrival
 from streams.errors import IntakeFailed
 from streams.intake.base import IntakeHandler
+from streams.intake.eager import begin
 from streams.kafka.clients import group_consumer, idempotent_producer
 from streams.kafka.membership import is_live_member
 from streams.kafka.settings import KafkaSettings
@@ -90,6 +92,7 @@ def _make_app(kafka: KafkaSettings, group: str) -> Any:
         broker_request_timeout=max(kafka.request_timeout_ms, kafka.session_timeout_ms) / 1000,
         broker_max_poll_interval=kafka.max_poll_interval_ms / 1000,
         worker_redirect_stdouts=False,
+        Monitor=_NoMonitor,
     )
     app.transport = _transport(kafka, group)([url], app)
     return app
@@ -128,6 +131,18 @@ def _arrival(message: Any) -> Arrival:
     )
 
 
+class _NoMonitor(faust.Monitor):  # type: ignore[misc]
+    """Faust counts and times each message; our own metrics tell what comes, and how long it takes."""
+
+    def on_message_in(self, *_: Any) -> None: ...
+
+    def on_stream_event_in(self, *_: Any) -> None: ...
+
+    def on_stream_event_out(self, *_: Any) -> None: ...
+
+    def on_message_out(self, *_: Any) -> None: ...
+
+
 def _transport(kafka: KafkaSettings, group: str) -> type[Any]:
     """Faust's transport with our clients in it. Stock, its consumer reads uncommitted records, and neither takes our
     time-outs and credentials."""
@@ -140,6 +155,21 @@ def _transport(kafka: KafkaSettings, group: str) -> type[Any]:
     class Consumer(driver.Consumer):  # type: ignore[misc]
         def _new_consumer_thread(self) -> Thread:
             return Thread(self, loop=self.loop, beacon=self.beacon)
+
+        async def wait_first(self, *works: Any, timeout: float | None = None) -> WaitResults:
+            """Faust hands each message over by this, and gives that up where the flow is suspended meanwhile: four
+            tasks a message, which took longer than to decide it. Mostly handing it over waits for nothing."""
+            first, *others = works
+            begun = None
+            try:
+                begun = begin(first)
+            finally:
+                if begun is None:
+                    for other in others:
+                        other.close()
+            if begun is None:
+                return WaitResults([first], [None], stopped=False)
+            return await super().wait_first(begun, *others, timeout=timeout)
 
     class Producer(driver.Producer):  # type: ignore[misc]
         def _new_producer(self, transactional_id: str | None = None) -> AIOKafkaProducer:

@@ -1,0 +1,28 @@
+"""A coroutine that is run at once as far as it goes, and needs a task only where it has to wait. Python 3.12 can do so
+by itself (`asyncio.eager_task_factory`)."""
+
+from collections.abc import Coroutine, Generator
+from typing import Any
+
+
+class Begun:
+    """The rest of a coroutine that waits for something. It is awaited once, as the coroutine would have been."""
+
+    def __init__(self, work: Coroutine[Any, Any, object], waits: Any) -> None:
+        self._work = work
+        self._waits = waits
+
+    def __await__(self) -> Generator[Any, Any, object]:
+        try:
+            yield self._waits
+        except BaseException as error:  # a cancel above all: what becomes of it is for the coroutine to say
+            yield self._work.throw(error)
+        return (yield from self._work.__await__())
+
+
+def begin(work: Coroutine[Any, Any, object]) -> Begun | None:
+    """Run `work` until it ends, which gives None, or waits. Raises what it raises."""
+    try:
+        return Begun(work, work.send(None))
+    except StopIteration:
+        return None
