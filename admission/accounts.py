@@ -167,9 +167,9 @@ class Accounts:
         self._changed_jobs.add(job_id)
         return job
 
-    def drop_overdue(self, now_ms: int) -> Iterator[tuple[str, Outstanding]]:
-        """Give up, and yield, each job whose deadline and slack are over. What it used is not known: it costs its
-        price."""
+    def drop_overdue(self, now_ms: int) -> list[tuple[str, Outstanding]]:
+        """Give up each job whose deadline and slack are over. What it used is not known: it costs its price."""
+        dropped: list[tuple[str, Outstanding]] = []
         while self._by_deadline and self._by_deadline[0][0] + self._slack_ms <= now_ms:
             _, job_id = heapq.heappop(self._by_deadline)
             job = self._jobs.pop(job_id, None)
@@ -179,7 +179,8 @@ class Accounts:
                     account.dropped += 1
                     self._queue(name, account)
                 self._changed_jobs.add(job_id)
-                yield job_id, job
+                dropped.append((job_id, job))
+        return dropped
 
     def _holding(self, job: Outstanding) -> Iterator[tuple[str, Account]]:
         """The accounts of a job, which change."""

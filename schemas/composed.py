@@ -2,7 +2,8 @@
 
 A model would check what was checked before and spell out what is the same in thousands of records; that took longer
 than to decide. So a record here is made of parts: texts of a sender's are quoted, a configuration has its own text
-already, the work stands in its decision as it is produced.
+already, the work stands in its decision as it is produced. Names of tenants, keys, pools and lanes, job ids and digests
+have no letter that JSON would quote.
 
 What holds: each text is one strict JSON object that its model, or dataclass, reads as the equal event, with every field
 that has a value and no other; ValueError where a number is not finite. A field that an event gains must be added here:
@@ -53,13 +54,13 @@ def decision_record(decision: Decision) -> bytes:
     each = decision
     _refuse_endless(each.price_gpu_seconds, 0.0 if each.bucket_after is None else each.bucket_after)
     text = (
-        f'{{"schema_version":{each.schema_version},"number":{each.number},"tenant":{quoted(each.tenant)},'
-        f'"request_id":{quoted(each.request_id)},"job_id":{quoted(each.job_id)},"verdict":"{each.verdict}",'
-        f'"payload_digest":{quoted(each.payload_digest)},"offset":{each.offset},"appended_ms":{each.appended_ms},'
+        f'{{"schema_version":{each.schema_version},"number":{each.number},"tenant":"{each.tenant}",'
+        f'"request_id":{quoted(each.request_id)},"job_id":"{each.job_id}","verdict":"{each.verdict}",'
+        f'"payload_digest":"{each.payload_digest}","offset":{each.offset},"appended_ms":{each.appended_ms},'
         f'"price_gpu_seconds":{each.price_gpu_seconds!r}'
     )
     if each.key is not None:
-        text += f',"key":{quoted(each.key)}'
+        text += f',"key":"{each.key}"'
     if each.code is not None:
         text += f',"code":"{each.code}"'
     if each.message is not None:
@@ -70,7 +71,7 @@ def decision_record(decision: Decision) -> bytes:
         text += f',"deadline_ms":{each.deadline_ms}'
     if each.route is not None:
         route = each.route
-        text += f',"route":{{"pool":{quoted(route.pool)},"lane":{quoted(route.lane)},"partition":{route.partition}}}'
+        text += f',"route":{{"pool":"{route.pool}","lane":"{route.lane}","partition":{route.partition}}}'
     if each.traceparent is not None:
         text += f',"traceparent":{quoted(each.traceparent)}'
     if each.work is not None:
@@ -81,12 +82,12 @@ def decision_record(decision: Decision) -> bytes:
 def outstanding_record(job: Outstanding) -> bytes:
     """An Outstanding."""
     _refuse_endless(job.price_gpu_seconds)
-    key = "" if job.key is None else f'"key":{quoted(job.key)},'
+    key = "" if job.key is None else f'"key":"{job.key}",'
     return (
-        f'{{"schema_version":{job.schema_version},"tenant":{quoted(job.tenant)},{key}'
-        f'"request_id":{quoted(job.request_id)},"pool":{quoted(job.pool)},"lane":{quoted(job.lane)},'
+        f'{{"schema_version":{job.schema_version},"tenant":"{job.tenant}",{key}'
+        f'"request_id":{quoted(job.request_id)},"pool":"{job.pool}","lane":"{job.lane}",'
         f'"price_gpu_seconds":{job.price_gpu_seconds!r},"deadline_ms":{job.deadline_ms},'
-        f'"payload_digest":{quoted(job.payload_digest)},"number":{job.number},"offset":{job.offset},'
+        f'"payload_digest":"{job.payload_digest}","number":{job.number},"offset":{job.offset},'
         f'"appended_ms":{job.appended_ms}}}'
     ).encode()
 

@@ -39,24 +39,22 @@ async def send_all(producer: AIOKafkaProducer, outputs: Iterable[Output]) -> Non
         if batch is not None:
             acknowledgements.append(await producer.send_batch(batch, topic, partition=partition))
 
-    def append(place: tuple[str, int], output: Output) -> bool:
-        """False: the partition's batch is full. An empty one takes any record."""
-        batch = batches.get(place)
-        if batch is None:
-            batch = batches[place] = producer.create_batch()
-        taken = batch.append(timestamp=None, key=output.key, value=output.value, headers=list(output.headers))
-        return taken is not None
-
     try:
         for output in outputs:
-            assert output.key is not None or output.value is not None, "a record needs a key or a value"
-            place = output.topic, output.partition
-            if len(output.value or b"") >= _ALONE_BYTES:
+            topic, partition, key, value, headers = output
+            assert key is not None or value is not None, "a record needs a key or a value"
+            place = topic, partition
+            if value is not None and len(value) >= _ALONE_BYTES:
                 await submit(place)
                 acknowledgements.append(await _send(producer, output))
-            elif not append(place, output):
-                await submit(place)
-                append(place, output)
+                continue
+            batch = batches.get(place)
+            if batch is not None:
+                if batch.append(timestamp=None, key=key, value=value, headers=list(headers)) is not None:
+                    continue
+                await submit(place)  # it is full; an empty one takes any record
+            batch = batches[place] = producer.create_batch()
+            batch.append(timestamp=None, key=key, value=value, headers=list(headers))
         for place in list(batches):
             await submit(place)
         for acknowledgement in acknowledgements:

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from schemas.codec import decode_object
+from schemas.codec import decode_object, sha256_hex
 from schemas.composed import decision_record, outstanding_record, work_text
 from schemas.decision import Decision, RejectionCode, Route, decode_decision
 from schemas.errors import Undecodable
-from schemas.request import SEED_MAX, ConfigRef, GenerationRequest
+from schemas.request import LANES, SEED_MAX, ConfigRef, GenerationRequest
 from schemas.tenancy import Outstanding
 from schemas.work import WorkItem, decode_work
 from tests.unit.admission.scene import config_file
@@ -24,6 +24,10 @@ CONFIG = config_file("sketch").versions[1]
 # What a request may hold: lone surrogates are refused before.
 texts = st.text(st.characters(codec="utf-8"))
 names = st.text(st.sampled_from("aZ9._-"), min_size=1, max_size=64)
+jobs = st.uuids().map(str)
+digests = st.binary().map(sha256_hex)
+pools = st.text(st.sampled_from("az09-"), min_size=1, max_size=40)
+lanes = st.sampled_from(LANES)
 ids = st.text(st.characters(codec="utf-8", min_codepoint=32), min_size=1, max_size=128).filter(
     lambda text: "\x7f" not in text
 )
@@ -73,20 +77,20 @@ def test_a_work_item_is_read_as_it_was_meant(
 decisions = st.builds(
     Decision,
     number=st.integers(1),
-    tenant=texts,
-    key=st.none() | texts,
+    tenant=names,
+    key=st.none() | names,
     request_id=texts,
-    job_id=texts,
+    job_id=jobs,
     verdict=st.sampled_from(["accepted", "rejected", "cancelled"]),
     code=st.none() | st.sampled_from(get_args(RejectionCode)),
     message=st.none() | texts | st.just(',"work":{"a":1}'),
-    payload_digest=texts,
+    payload_digest=digests,
     offset=st.integers(0),
     appended_ms=st.integers(),
     price_gpu_seconds=numbers,
     bucket_after=st.none() | numbers,
     deadline_ms=st.none() | st.integers(),
-    route=st.none() | st.builds(Route, pool=texts, lane=texts, partition=st.integers(0)),
+    route=st.none() | st.builds(Route, pool=pools, lane=lanes, partition=st.integers(0)),
     traceparent=st.none() | texts,
     work=st.none()
     | st.sampled_from(['{"prompt":"é \U0001f525","metadata":{"work":"x"}}', '{"a": 1e3 ,\n"b":{"work":{}} }', "{}"]),
@@ -114,14 +118,14 @@ def test_the_work_of_an_earlier_release_is_produced_as_it_stood(ascii_only: bool
 @given(
     st.builds(
         Outstanding,
-        tenant=texts,
-        key=st.none() | texts,
+        tenant=names,
+        key=st.none() | names,
         request_id=texts,
-        pool=texts,
-        lane=texts,
+        pool=pools,
+        lane=lanes,
         price_gpu_seconds=numbers,
         deadline_ms=st.integers(),
-        payload_digest=texts,
+        payload_digest=digests,
         number=st.integers(),
         offset=st.integers(),
         appended_ms=st.integers(),
