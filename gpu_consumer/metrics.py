@@ -102,6 +102,7 @@ METRICS: tuple[Metric, ...] = (
         "records",
         "Not finished up to the end of the partition, as last seen.",
         ("lane", "index"),
+        seen=True,
     ),
     Metric(
         "kiln_gpu_stalled_seconds",
@@ -115,6 +116,7 @@ METRICS: tuple[Metric, ...] = (
         "records",
         "Of work behind the last stable offset, of the worst partition fetched: nobody may read them yet.",
         ("topic",),
+        seen=True,
     ),
     Metric(
         "kiln_gpu_unstable_seconds",
@@ -122,6 +124,7 @@ METRICS: tuple[Metric, ...] = (
         "seconds",
         "How long the last stable offset of a partition of work has stood with records behind it.",
         ("topic",),
+        seen=True,
     ),
     Metric("kiln_gpu_view_age_seconds", "gauge", "seconds", "Since a view was last seen current.", ("view",)),
     Metric("kiln_gpu_indexes", "gauge", "indexes", "Partition indexes assigned, by state.", ("state",)),

@@ -67,6 +67,7 @@ class Watch:
         self._stable = StableWatch()
         self._measured: set[TopicPartition] = set()
         self._broker_trouble: str | None = None
+        self._ends_at = clock.steady()
         self._rewound: str | None = None
         self.stuck: str | None = None
 
@@ -121,7 +122,7 @@ class Watch:
         except (TimeoutError, KafkaError) as error:
             self._broker_trouble = f"the broker: {told(error)}"
             return {}
-        self._broker_trouble = None
+        self._broker_trouble, self._ends_at = None, self._clock.steady()
         return ends
 
     async def _undone(self, ends: dict[TopicPartition, int]) -> str | None:
@@ -151,6 +152,7 @@ class Watch:
             self._metrics.set("oldest_job_seconds", seconds, lane=lane, state=state)
         for view, followed in self._views.items():
             self._metrics.set("view_age_seconds", followed.age_seconds, view=view)
+        self._metrics.set("view_age_seconds", self._clock.steady() - self._ends_at, view="ends")
         self._metrics.set("paused", self._stops.paused is not None)
         self._metrics.set("held_jobs", self._backlog.count("held"))
         self._metrics.set("settling_jobs", self._backlog.count("settling"))
@@ -178,6 +180,8 @@ class Watch:
     def _look_for_open_transactions(
         self, ends: Mapping[TopicPartition, int], written: Mapping[TopicPartition, int]
     ) -> None:
+        if self._broker_trouble is not None:
+            return  # nothing was seen, which is neither open nor whole
         now = self._clock.steady()
         self._stable.look({at: end for at, end in ends.items() if at in written}, written, now)
         for topic, worst in self._stable.worst(self._fetcher.topics, now):

@@ -4,12 +4,14 @@ Names follow Prometheus: base units, `_total` on counters.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 
 
@@ -19,6 +21,9 @@ class Metric:
 
     `starts` are the values of its labels that are exposed from the beginning, at 0: a series that appears at 1 has not
     risen, as Prometheus sees it, and a first dead letter would be told to nobody.
+
+    A gauge that is `seen` tells what somebody else was asked, a broker as a rule. Its last value says nothing once
+    nobody answers, so it is exposed for SEEN_SECONDS after it was set.
     """
 
     name: str
@@ -28,7 +33,10 @@ class Metric:
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
     starts: tuple[tuple[str, ...], ...] = ()
+    seen: bool = False
 
+
+SEEN_SECONDS = 60.0  # as old as a view may be before an alert tells of it (KILN_ALERT_VIEW_AGE_SECONDS_MAX)
 
 # Of every service, named as Prometheus's own clients do; only Linux tells them.
 PROCESS: tuple[Metric, ...] = (
@@ -54,11 +62,51 @@ class Labelled:
             yield family
 
 
+class _Seen:
+    """A gauge whose values leave by themselves. `clock` is steady."""
+
+    def __init__(self, metric: Metric, meaning: str, clock: Callable[[], float]) -> None:
+        self._metric = metric
+        self._meaning = meaning
+        self._clock = clock
+        self._values: dict[tuple[str, ...], tuple[float, float]] = {}
+
+    def describe(self) -> Iterator[Family]:
+        yield GaugeMetricFamily(self._metric.name, self._meaning, labels=self._metric.labels)
+
+    def collect(self) -> Iterator[Family]:
+        family = GaugeMetricFamily(self._metric.name, self._meaning, labels=self._metric.labels)
+        oldest = self._clock() - SEEN_SECONDS
+        for labels, (value, at) in self._values.items():
+            if at >= oldest:
+                family.add_metric(labels, value)
+        yield family
+
+    def labels(self, **labels: str) -> "_Child":
+        return _Child(self, tuple(labels[name] for name in self._metric.labels))
+
+    def keep(self, labels: tuple[str, ...], value: float) -> None:
+        self._values[labels] = (value, self._clock())
+
+    def remove(self, *labels: str) -> None:
+        self._values.pop(labels, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Child:
+    parent: _Seen
+    labels: tuple[str, ...]
+
+    def set(self, value: float) -> None:
+        self.parent.keep(self.labels, value)
+
+
 class Collectors:
     """A list of metrics in one registry, with those of the process. The methods take names without their common
     prefix."""
 
-    def __init__(self, prefix: str, metrics: Sequence[Metric]) -> None:
+    def __init__(self, prefix: str, metrics: Sequence[Metric], clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         self._collectors = {metric.name.removeprefix(prefix): self._make(metric) for metric in metrics}
@@ -69,6 +117,11 @@ class Collectors:
 
     def _make(self, metric: Metric) -> Any:
         arguments = (metric.name, f"{metric.meaning} Unit: {metric.unit}.", metric.labels)
+        if metric.seen:
+            assert (metric.kind, bool(metric.labels)) == ("gauge", True), f"{metric.name} cannot be `seen`"
+            seen = _Seen(metric, arguments[1], self._clock)
+            self.registry.register(seen)
+            return seen
         match metric.kind:
             case "counter":
                 return Counter(*arguments, registry=self.registry)

@@ -79,7 +79,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("kiln_admission_lease_openings_total", "counter", "leases", "Leases opened.", ("partition",)),
     Metric("kiln_admission_lease_voids_total", "counter", "leases", "Leases that became void.", ("partition",)),
     Metric("kiln_admission_next_offset", "gauge", "offset", "The first request offset not decided.", ("partition",)),
-    Metric("kiln_admission_lag", "gauge", "records", "Requests not decided, as last seen.", ("partition",)),
+    Metric("kiln_admission_lag", "gauge", "records", "Requests not decided, as last seen.", ("partition",), seen=True),
     Metric("kiln_admission_queue_length", "gauge", "records", "Requests taken and not decided.", ("partition",)),
     Metric(
         "kiln_admission_holes_total",
@@ -151,6 +151,7 @@ METRICS: tuple[Metric, ...] = (
         "records",
         "Behind the last stable offset, of the worst partition owned: nobody may read them yet.",
         ("topic",),
+        seen=True,
     ),
     Metric(
         "kiln_admission_unstable_seconds",
@@ -158,6 +159,7 @@ METRICS: tuple[Metric, ...] = (
         "seconds",
         "How long the last stable offset of a partition owned has stood with records behind it.",
         ("topic",),
+        seen=True,
     ),
     Metric(
         "kiln_admission_offset_renewals_total",

@@ -63,6 +63,7 @@ class AdmissionService:
         self._tracing = tracing
         self._watch: ProgressWatch[int] = ProgressWatch(settings.stall_seconds)
         self._stable = StableWatch()
+        self._ends_at = time.monotonic()
         self._world: WorldView | None = None
         self._owners: Owners | None = None
         self._telling: Telling | None = None
@@ -195,13 +196,16 @@ class AdmissionService:
         told to others."""
         while (failure := self._failure(world)) is None:
             await world.refresh()
+            self._count_partitions(owners)
             try:
                 await self._look_at_lag(owners, world, cluster, emission)
                 await self._look_for_open_transactions(owners, cluster)
+                self._ends_at = time.monotonic()
             except (KafkaError, OSError):
                 self._watch.keep(set())  # a broker that is down is not this process's fault: a restart does not help
-            self.metrics.set("stalled_seconds", self._watch.stalled_seconds(time.monotonic()))
-            for view, age in world.ages().items():
+            now = time.monotonic()
+            self.metrics.set("stalled_seconds", self._watch.stalled_seconds(now))
+            for view, age in (world.ages() | {"ends": now - self._ends_at}).items():
                 self.metrics.set("view_age_seconds", age, view=view)
             await asyncio.sleep(self.settings.refresh_seconds)
         raise failure
@@ -212,19 +216,20 @@ class AdmissionService:
     async def _look_at_lag(self, owners: Owners, world: WorldView, cluster: Cluster, emission: Emission) -> None:
         ends = await cluster.log_ends([owner.partition for owner in owners.owners])
         waiting_for = world.problem or emission.problem
-        open_ = 0
         for owner in list(owners.owners):
             if owner.next is None or owner.partition not in ends:
                 continue
-            open_ += owner.problem is None
             lag = max(0, ends[owner.partition] - owner.next)
             self.metrics.set("lag", lag, partition=str(owner.partition))
             waits = owner.problem or waiting_for
             self._watch.look(owner.partition, owner.next, lag, waits, time.monotonic())
         owned = {owner.partition for owner in owners.owners}
         self._watch.keep(owned)
+
+    def _count_partitions(self, owners: Owners) -> None:
+        open_ = sum(owner.problem is None for owner in owners.owners)
         self.metrics.set("partitions", open_, state="open")
-        self.metrics.set("partitions", len(owned) - open_, state="opening")
+        self.metrics.set("partitions", len(list(owners.owners)) - open_, state="opening")
 
     async def _look_for_open_transactions(self, owners: Owners, cluster: Cluster) -> None:
         catalogue = self._declared.catalogue

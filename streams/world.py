@@ -87,7 +87,7 @@ class WorldView:
         """Why a fact is followed no more: the process must end too."""
         return next((fact.failure for fact in self._facts if fact.failure is not None), None)
 
-    def ages(self) -> Mapping[str, float]:
+    def ages(self) -> dict[str, float]:
         """Seconds since each was last seen current."""
         ages = {fact.name: fact.age_seconds for fact in self._facts}
         return ages | {"topics": time.monotonic() - self._seen_at}

@@ -5,6 +5,8 @@ from gpu_consumer.metrics import GpuMetrics
 from gpu_consumer.spending import Spending
 from schemas.uptime import State
 
+_SAID = ("allocated", "reserved", "predicted", "free")  # of the device's memory, with each pulse
+
 
 class PulseGauges:
     """What a pulse says holds until the next one. Times are seconds of one steady clock."""
@@ -26,10 +28,8 @@ class PulseGauges:
         if pulse.step_seconds is not None:
             metrics.set("step_seconds", pulse.step_seconds)
         memory = pulse.memory
-        metrics.set("memory_bytes", memory.allocated, kind="allocated")
-        metrics.set("memory_bytes", memory.reserved, kind="reserved")
-        metrics.set("memory_bytes", memory.predicted, kind="predicted")
-        metrics.set("memory_bytes", memory.free, kind="free")
+        for kind in _SAID:
+            metrics.set("memory_bytes", getattr(memory, kind), kind=kind)
         fragmented = 1 - memory.allocated / memory.reserved if memory.reserved else 0.0
         metrics.set("memory_fragmentation_ratio", max(0.0, fragmented))
         self._last, self._at = pulse, now
@@ -38,6 +38,10 @@ class PulseGauges:
         """The engine is gone: what it said last does not hold until the next one speaks, which may be minutes."""
         self._count_slots(now)
         self._spending.engine("loading")
+        for name in ("step_seconds", "memory_fragmentation_ratio"):
+            self._metrics.forget(name)
+        for kind in _SAID:
+            self._metrics.forget("memory_bytes", kind=kind)
         self._last = None
 
     def _count_slots(self, now: float) -> None:

@@ -120,6 +120,7 @@ def consumer_rules(settings: AlertSettings) -> Iterator[Alert | Recording]:
         name="KilnViewStale",
         severity="warning",
         expr="max by (instance, view) (kiln_admission_view_age_seconds or kiln_gpu_view_age_seconds or "
+        "kiln_gate_view_age_seconds or "
         'label_replace(kiln_scaler_source_age_seconds, "view", "$1", "source", "(.*)")) '
         f"> {number(settings.view_age_seconds_max)}",
         for_seconds=60,

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from gpu_consumer.gpu.metrics import METRICS as CARD
 from gpu_consumer.metrics import METRICS as GPU_CONSUMER
+from infra.observe.rule import number
 from infra.scaler.metrics import METRICS as SCALER
 from streams.gate.metrics import METRICS as GATE
-from streams.metric import PROCESS, Metric
+from streams.metric import PROCESS, SEEN_SECONDS, Metric
 from streams.metrics import METRICS as ADMISSION
 
 
@@ -65,7 +66,8 @@ def page() -> str:
         "",
         "Every service answers `/metrics` on its health port in Prometheus's text format. This page is written by",
         "`kiln metrics --write` from the lists in the source, which are all that is exposed. Counters count from the",
-        "start of their process.",
+        "start of their process. A gauge that tells what somebody else was asked, a broker as a rule, is exposed no",
+        f"more when nobody has answered for as long as stands beside its kind: {number(SEEN_SECONDS)} s.",
         "",
     ]
     for service in SERVICES:
@@ -79,5 +81,6 @@ def page() -> str:
 
 def _row(metric: Metric) -> str:
     labels = ", ".join(f"`{label}`" for label in metric.labels)
-    cells = (f"`{metric.name}`", metric.kind, metric.unit, labels, metric.meaning.replace("|", "\\|"))
+    kind = f"{metric.kind}, {number(SEEN_SECONDS)} s" if metric.seen else metric.kind
+    cells = (f"`{metric.name}`", kind, metric.unit, labels, metric.meaning.replace("|", "\\|"))
     return f"| {' | '.join(cells)} |"

@@ -59,6 +59,7 @@ class WaitsFact(Followed):
         super().__init__(CompactedView(kafka, catalogue.observations, self.fold))
         self._heard: dict[int, _Heard] = {}
         self._gpus: dict[str, tuple[int, float]] = {}  # pool -> consumers, and when that was seen
+        self._began = time.monotonic()
         self._waits: Mapping[str, Wait] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -82,6 +83,12 @@ class WaitsFact(Followed):
     def failure(self) -> Exception | None:
         ended = (task.exception() for task in self._tasks if task.done() and not task.cancelled())
         return super().failure or next((error for error in ended if isinstance(error, Exception)), None)
+
+    @property
+    def age_seconds(self) -> float:
+        """Since observations, and the groups of all pools, were last heard of; of groups at first since the start."""
+        seen = [at for _, at in self._gpus.values()] if self.looked else [self._began]
+        return max(super().age_seconds, time.monotonic() - min(seen, default=self._began))
 
     @property
     def looked(self) -> bool:
@@ -143,10 +150,11 @@ class WaitsFact(Followed):
     def _expose(self) -> None:
         wall, now = time.time(), time.monotonic()
         ages = [each.age_seconds(wall, now) for each in self._heard.values()]
-        self._metrics.set("demand_age_seconds", max(ages, default=0.0))
-        self._metrics.set("demands_missing", self._catalogue.requests_partitions - len(self.demands()))
+        believed = len(self.demands())
+        self._metrics.tell("demand_age_seconds", max(ages, default=None))
+        self._metrics.set("demands_missing", self._catalogue.requests_partitions - believed)
         for pool, wait in self._waits.items():
             for lane in LANES:  # also one that nobody tells of any more, since nothing is left in it
-                self._metrics.set("waiting_gpu_seconds", wait.backlog.get(lane, 0.0), pool=pool, lane=lane)
-            if wait.gpus is not None:
-                self._metrics.set("pool_consumers", wait.gpus, pool=pool)
+                seconds = wait.backlog.get(lane, 0.0) if believed else None
+                self._metrics.tell("waiting_gpu_seconds", seconds, pool=pool, lane=lane)
+            self._metrics.tell("pool_consumers", wait.gpus, pool=pool)

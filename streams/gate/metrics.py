@@ -18,7 +18,8 @@ METRICS: tuple[Metric, ...] = (
         "seconds",
         "How long the partition that has stood the longest has had lag, waited for nothing and not moved.",
     ),
-    Metric("kiln_gate_lag", "gauge", "records", "Not passed on yet, as last seen.", ("topic", "partition")),
+    Metric("kiln_gate_lag", "gauge", "records", "Not passed on yet, as last seen.", ("topic", "partition"), seen=True),
+    Metric("kiln_gate_view_age_seconds", "gauge", "seconds", "Since a view was last seen current.", ("view",)),
 )
 
 

@@ -55,6 +55,7 @@ class GateService:
         )
         self._watch: ProgressWatch[TopicPartition] = ProgressWatch(settings.stall_seconds, _name)
         self._committed: dict[TopicPartition, int] = {}
+        self._ends_at = time.monotonic()
         self._waiting: str | None = "the gate is starting"
         self._failing: str | None = None
         self._fresh: list[TopicPartition] = []
@@ -178,10 +179,13 @@ class GateService:
             mine = consumer.assignment()
             try:
                 ends = await consumer.end_offsets(sorted(mine)) if mine else {}
+                self._ends_at = time.monotonic()
                 self._look(ends)
             except (KafkaError, OSError):
                 self._watch.keep(set())  # a broker that is down is not this process's fault: a restart does not help
-            self.metrics.set("stalled_seconds", self._watch.stalled_seconds(time.monotonic()))
+            now = time.monotonic()
+            self.metrics.set("stalled_seconds", self._watch.stalled_seconds(now))
+            self.metrics.set("view_age_seconds", now - self._ends_at, view="ends")
 
     def _look(self, ends: Mapping[TopicPartition, int]) -> None:
         waits = self._waiting or self._failing

@@ -81,6 +81,55 @@ class OpenTransaction:
         return dict.fromkeys(partitions, 10), dict.fromkeys(partitions, 12)
 
 
+class Leaving(OpenTransaction):
+    """Answers once. What was told then has run out before it is asked again."""
+
+    def __init__(self, service: AdmissionService) -> None:
+        self.asked_again = asyncio.Event()
+        self._service = service
+        self._asked = 0
+
+    async def log_ends(self, partitions: list[int]) -> dict[int, int]:
+        self._asked += 1
+        if self._asked == 1:
+            return await super().log_ends(partitions)
+        if self._asked > 2:
+            self.asked_again.set()
+        self._service.metrics.forget("lag", partition="0")
+        self._service.metrics.forget("unstable_records", topic="kiln.results")
+        self._service._ends_at = time.monotonic() - 900
+        raise KafkaConnectionError("no broker answers")
+
+
+async def test_what_a_broker_that_is_away_told_last_is_not_told_anew() -> None:
+    """Neither as lag nor as a transaction that is open or not. How long it is away is told."""
+    service = AdmissionService(
+        AdmissionServiceSettings(health_port=0, refresh_seconds=0.01),
+        KafkaSettings(bootstrap_servers="127.0.0.1:1"),
+        make_world(),
+        cast(Intake, None),
+    )
+    owners = SimpleNamespace(owners=[SimpleNamespace(partition=0, next=3, problem=None)])
+    cluster, others = Leaving(service), cast(Any, SimpleNamespace(problem=None))
+    looking = asyncio.create_task(
+        service._look_around(cast(Any, owners), cast(Any, World()), cast(Any, cluster), others)
+    )
+
+    def told(name: str, **labels: str) -> float | None:
+        found: float | None = service.metrics.registry.get_sample_value(f"kiln_admission_{name}", labels)
+        return found
+
+    await asyncio.wait_for(cluster.asked_again.wait(), 60)
+    looking.cancel()
+    await asyncio.wait({looking})
+    assert told("lag", partition="0") is told("unstable_records", topic="kiln.results") is None
+    assert (told("view_age_seconds", view="ends") or 0) >= 900
+    # What is known without a broker goes on being told.
+    owners.owners[0].problem = "its lease must be opened again"
+    service._count_partitions(cast(Any, owners))
+    assert (told("partitions", state="open"), told("partitions", state="opening")) == (0, 1)
+
+
 class LookedAt(World):
     def __init__(self) -> None:
         self.done = asyncio.Event()

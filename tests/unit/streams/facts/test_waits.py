@@ -106,3 +106,22 @@ async def test_who_only_renews_offsets_is_no_gpu() -> None:
     await asyncio.wait_for(cluster.asked_again.wait(), 60)
     looking.cancel()
     assert {wait.gpus for wait in fact.now().values()} == {1}
+
+
+async def test_what_nobody_tells_any_more_is_exposed_no_more(fact: WaitsFact, monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(name: str, **labels: str) -> float | None:
+        fact._waits = fact.now()
+        fact._expose()
+        found: float | None = fact._metrics.registry.get_sample_value(f"kiln_admission_{name}", labels)
+        return found
+
+    waiting = {"pool": "default", "lane": "bulk"}
+    assert told("waiting_gpu_seconds", **waiting) is None, "nobody has said anything yet, which is not nothing"
+    fact._gpus = dict.fromkeys(fact._catalogue.pools, (2, time.monotonic()))
+    fact.fold(record(demand(0, 3.0)))
+    assert (told("waiting_gpu_seconds", **waiting), told("pool_consumers", pool="default")) == (3, 2)
+    assert told("waiting_gpu_seconds", pool="default", lane="interactive") == 0
+    later = time.monotonic() + 61
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    assert told("waiting_gpu_seconds", **waiting) is told("pool_consumers", pool="default") is None
+    assert fact.age_seconds >= 61, "by which an alert tells of it"

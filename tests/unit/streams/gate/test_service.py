@@ -80,3 +80,4 @@ async def test_what_stands_is_told_while_a_broker_says_so() -> None:
     before, standing, away = broker.seen[:3]
     assert (before, away) == (0, 0)
     assert (standing or 0) >= 1000
+    assert gate.metrics.registry.get_sample_value("kiln_gate_view_age_seconds", {"view": "ends"}) is not None
