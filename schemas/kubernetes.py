@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 _LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"  # RFC 1123
 _PART = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
-_SUBDOMAIN = rf"{_PART}(\.{_PART})*"
+SUBDOMAIN = rf"{_PART}(\.{_PART})*"  # of most names of objects
 _WORD = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 # A file in a mounted folder: `..` leads out of it, and what begins so is Kubernetes' own.
 _FILE = r"(\.[A-Za-z0-9_-]|[A-Za-z0-9_-])[A-Za-z0-9._-]*"
@@ -60,7 +60,7 @@ def _no_latest(image: str) -> str:
 
 def _key(key: str) -> str:
     prefix, slash, name = key.rpartition("/")
-    if re.fullmatch(_WORD, name) and (not slash or (len(prefix) <= 253 and re.fullmatch(_SUBDOMAIN, prefix))):
+    if re.fullmatch(_WORD, name) and (not slash or (len(prefix) <= 253 and re.fullmatch(SUBDOMAIN, prefix))):
         return key
     raise ValueError(f"{key[:_SHOWN_MAX]!r} is no key of a label; write it as name or example.com/name")
 
@@ -90,7 +90,7 @@ Name = Annotated[
 ]
 Named = Annotated[
     str,
-    form(_SUBDOMAIN, "name of an object", "small letters, digits, '-' and '.', first and last a letter or a digit"),
+    form(SUBDOMAIN, "name of an object", "small letters, digits, '-' and '.', first and last a letter or a digit"),
     Field(description="a name in small letters, digits, . and -"),
 ]
 LabelKey = Annotated[str, AfterValidator(_key), Field(description="a key of labels, as example.com/name or name")]

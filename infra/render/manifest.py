@@ -7,10 +7,9 @@ from typing import Any
 import yaml
 
 from schemas.errors import CatalogueError
+from schemas.kubernetes import SUBDOMAIN
 
 Manifest = dict[str, Any]
-_PART = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
-_SUBDOMAIN = re.compile(rf"{_PART}(\.{_PART})*")  # RFC 1123
 
 
 def manifest(api: str, kind: str, name: str, namespace: str, labels: dict[str, str], **body: Any) -> Manifest:
@@ -41,7 +40,7 @@ def gpu_name(pool: str) -> str:
 
 def object_name(text: str) -> str:
     """`text` as a name that Kubernetes takes: itself, or where that is none a near one with a digest in it."""
-    if _SUBDOMAIN.fullmatch(text):
+    if re.fullmatch(SUBDOMAIN, text):
         return text
     near = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
     return f"{near}-{digest(text)}".lstrip("-")

@@ -77,7 +77,7 @@ def test_values_reach_every_object_that_has_them(example: Declared) -> None:
     given = values(example)
     given["cluster"]["images"] = {"services": "a:1", "gpu_consumer": "b:1"}
     given["cluster"]["kafka"]["bootstrap_servers"] = "kafka.elsewhere:9093"
-    given["pools"]["default"]["replicas_max"] = 3
+    given["pools"]["default"] = {"replicas_min": 2, "replicas_max": 3}
     made = _chart(example, given, "other")
     text = yaml.safe_dump_all(made)
     assert "registry.example" not in text
@@ -87,6 +87,9 @@ def test_values_reach_every_object_that_has_them(example: Declared) -> None:
         each["metadata"]["name"]: each["spec"]["maxReplicaCount"] for each in made if each["kind"] == "ScaledObject"
     }
     assert most == {"kiln-gpu-default": 3, "kiln-gpu-slices": 14}
+    kept = {each["metadata"]["name"]: each["spec"]["fallback"] for each in made if each["kind"] == "ScaledObject"}
+    assert kept["kiln-gpu-default"]["replicas"] == 2  # as many as there are, and no fewer than at least
+    assert kept["kiln-gpu-slices"]["replicas"] == 2  # as declared
     # By these admission places work.
     assert {name: pool.replicas_max for name, pool in _pools(made).pools.items()} == {"default": 3, "slices": 14}
     assert {each["metadata"]["namespace"] for each in made} == {"other", "kafka"}
