@@ -86,7 +86,7 @@ class Accounts:
         self._by_deadline: list[tuple[int, str]] = []
         self._by_leaving: list[tuple[int, str]] = []
         self._changed: set[str] = set()
-        self._changed_jobs: set[str] = set()
+        self._changed_jobs: dict[str, None] = {}  # a set that keeps their order
         self._left: list[tuple[str, Account, int]] = []
 
     @property
@@ -147,7 +147,7 @@ class Accounts:
             appended_ms=decision.appended_ms,
         )
         self.restore_job(decision.job_id, job)
-        self._changed_jobs.add(decision.job_id)
+        self._changed_jobs[decision.job_id] = None
 
     def finish(self, job_id: str, status: str, gpu_seconds: float) -> Outstanding | None:
         """Book a result, and give back what the job was charged and did not use. None: the job is unknown, already
@@ -164,7 +164,7 @@ class Accounts:
             account.gpu_seconds += used
             account.levels = refunded(account.levels, job.number, unused)
             self._queue(name, account)
-        self._changed_jobs.add(job_id)
+        self._changed_jobs[job_id] = None
         return job
 
     def drop_overdue(self, now_ms: int) -> list[tuple[str, Outstanding]]:
@@ -178,7 +178,7 @@ class Accounts:
                 for name, account in self._holding(job):
                     account.dropped += 1
                     self._queue(name, account)
-                self._changed_jobs.add(job_id)
+                self._changed_jobs[job_id] = None
                 dropped.append((job_id, job))
         return dropped
 
@@ -218,7 +218,7 @@ class Accounts:
         for name in sorted(self._changed):
             account = self._accounts.get(name)
             yield name.encode(), None if account is None else encode(account.record())
-        for job_id in sorted(self._changed_jobs):
+        for job_id in self._changed_jobs:
             job = self._jobs.get(job_id)
             yield job_key(job_id), None if job is None else outstanding_record(job)
         self._changed.clear()
