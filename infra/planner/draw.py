@@ -71,6 +71,7 @@ def draw(plan: Plan, case: Case, path: Path) -> None:
     for axes, label in zip(grid[-1], ("hours", "US dollars" if priced else "GPU-hours", "% of requests"), strict=True):
         axes.set_xlabel(label, fontsize=9)
         axes.set_xlim(left=0)
+    grid[-1, 0].xaxis.set_major_locator(MaxNLocator(9, steps=[1, 2, 3, 6, 10]))
     grid[-1, 0].set_xlim(right=max(outcome.samples[-1].at for _, _, outcome in rows) / 3600)
     grid[-1, 2].set_xlim(right=max(grid[-1, 2].get_xlim()[1], 150 * (1 - case.goal)))
     try:

@@ -15,7 +15,7 @@ from infra.scaling.threshold import lag_threshold
 from schemas.pools import Pool
 
 _MONTH_HOURS = 30 * 24
-_DAY_HOURS = 24.0  # a month is not told of less
+_DAY_HOURS = 20.0  # a month is not told of less: its nights must be in it
 
 
 @dataclass(frozen=True, slots=True)
