@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from confluent_kafka.admin import (
 from pydantic import SecretStr
 from rich.console import Console
 
+from gpu_consumer.consumer import GpuConsumer
+from gpu_consumer.telling import telling
 from infra.broker import process, server
 from infra.broker.profile import HOST, server_properties
 from infra.broker.settings import BrokerSettings
@@ -144,6 +147,11 @@ def wish(request_id: str, tenant: str) -> GenerationRequest:
     return GenerationRequest.model_validate_json(request(tenant, request_id))
 
 
+def _telling(pool: GpuPool, consumer: GpuConsumer) -> AbstractAsyncContextManager[object]:
+    """As its service does."""
+    return telling(pool.kafka, pool.catalogue.uptime, consumer.spending, consumer.incarnation, period_seconds=3600)
+
+
 async def test_each_process_has_what_it_needs_and_nobody_more(guarded: Guarded, tmp_path: Path) -> None:
     catalogue, own = guarded.catalogue, f"producer/{TENANT}"
     await asyncio.to_thread(guarded.allow, roles(catalogue))
@@ -156,10 +164,16 @@ async def test_each_process_has_what_it_needs_and_nobody_more(guarded: Guarded, 
         producer,
         scaler(GpuPool(guarded.kafka("scaler"), catalogue, tmp_path)) as (_, keda),
     ):
-        async with GpuPool(guarded.kafka("gpu-consumer/a"), catalogue, tmp_path).consumer():
+        pool = GpuPool(guarded.kafka("gpu-consumer/a"), catalogue, tmp_path)
+        async with pool.consumer() as running_one, _telling(pool, running_one.consumer):
             await producer.submit([wish("r1", TENANT)])
             (result,) = [each async for each in reader.follow([(TENANT, "r1")], 60)]
             assert result.status == "succeeded"
+
+            async def hours_told() -> bool:
+                return bool(await GpuPool(guarded.plain, catalogue, tmp_path).read(catalogue.uptime, 1))
+
+            await eventually(hours_told, what="the hours of the consumer")
 
             async def idle() -> bool:
                 lags = await all_lags(guarded.kafka("operator"), catalogue)
