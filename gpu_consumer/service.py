@@ -30,7 +30,7 @@ from gpu_consumer.telling import telling
 from gpu_consumer.watch import NoProgress
 from schemas.catalogue import DEFAULT_CHANNEL, ConfigCatalogue, ConfigProblem
 from schemas.config import GenerationConfig
-from schemas.errors import CatalogueError, CommandError
+from schemas.errors import CatalogueError, CommandError, told
 from schemas.reference import config_ref
 from schemas.request import ConfigRef
 from schemas.tenants import Tenants
@@ -263,4 +263,4 @@ def _first(group: ExceptionGroup[Exception]) -> str:
     error: Exception = group
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
-    return str(error) or repr(error)
+    return f"Kafka does not answer: {told(error)}; look at the broker" if isinstance(error, KafkaError) else told(error)

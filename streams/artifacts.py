@@ -4,7 +4,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from schemas.codec import sha256_hex
-from schemas.errors import CommandError
+from schemas.errors import CommandError, told
 from schemas.result import Artifact
 from schemas.settings import read_settings
 from streams.s3 import S3Settings, s3_client
@@ -29,7 +29,9 @@ def read(uri: str) -> bytes:
     try:
         return Path(unquote(parts.path)).read_bytes() if parts.scheme == "file" else _fetch_s3(parts.netloc, parts.path)
     except OSError as error:
-        raise CommandError(f"{uri} cannot be read: {error}") from error
+        raise CommandError(
+            f"{uri} cannot be read: {told(error)}; mount the store as the GPU consumers have it"
+        ) from error
 
 
 def _fetch_s3(bucket: str, path: str) -> bytes:
@@ -52,5 +54,5 @@ def save(artifact: Artifact, folder: Path, stem: str) -> Path:
     try:
         path.write_bytes(data)
     except OSError as error:
-        raise CommandError(f"{path} cannot be written: {error}") from error
+        raise CommandError(f"{path} cannot be written: {told(error)}; name another folder") from error
     return path

@@ -74,10 +74,10 @@ class Costs:
         """Raises ValueError where nothing lies between, where it has not begun, or where a calendar ends."""
         if since.year < _YEARS[0] or until.year > _YEARS[1]:
             raise ValueError(f"the period leaves the years {_YEARS[0]} to {_YEARS[1]}; take one of them")
-        if since >= until:
-            raise ValueError("the period ends before it begins; give an --until that is later than --since")
         if since >= now:
             raise ValueError(f"the period has not begun, it is {now:%Y-%m-%dT%H:%M:%SZ}; give a --since that is over")
+        if since >= until:
+            raise ValueError("the period ends before it begins; give an --until that is later than --since")
         self.since = _full_hour(since)
         self.until = until if until == _full_hour(until) else _full_hour(until) + _HOUR
         self._ended = min(until, now)

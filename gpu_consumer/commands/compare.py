@@ -17,7 +17,7 @@ from gpu_consumer.sheets.comparison import Side, comparison_sheet
 from gpu_consumer.verify.draw import Drawer
 from schemas.config import GenerationConfig
 from schemas.deployment import DeploymentSettings
-from schemas.errors import CatalogueError, CommandError
+from schemas.errors import CatalogueError, CommandError, told
 from schemas.pools import Pool
 from schemas.reference import one_config
 from schemas.request import SEED_MAX
@@ -55,7 +55,7 @@ def compare(
     try:
         out.write_bytes(sheet)
     except OSError as error:
-        raise CommandError(f"{out} cannot be written: {error}", 2) from error
+        raise CommandError(f"{out} cannot be written: {told(error)}; name another file by --out", 2) from error
     for measured, _ in drawings:
         typer.echo(f"{measured.config.label} {measured.config.config_hash[:12]}")
         for line in measured.lines():

@@ -1,12 +1,14 @@
 """kiln models: write the tiny ones and those that draw shapes, and say or check what a folder holds."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from gpu_consumer.models.digests import ModelUnavailable, model_digest, verify
-from schemas.errors import CommandError
+from schemas.errors import CommandError, told
 
 app = typer.Typer(
     help="Model folders: make, add and train the small ones, name and verify their content.", no_args_is_help=True
@@ -19,8 +21,15 @@ Digest = Annotated[str, typer.Option("--digest", help="sha256: and 64 hex digits
 Folder = Annotated[Path, typer.Argument(help="A folder as save_pretrained writes it.", show_default=False)]
 
 
-def _fail(error: ModelUnavailable) -> CommandError:
-    return CommandError(str(error))
+@contextmanager
+def _sentences(folder: Path) -> Iterator[None]:
+    """What a model folder is not, or where none can be written, ends the command."""
+    try:
+        yield
+    except ModelUnavailable as error:
+        raise CommandError(str(error)) from error
+    except OSError as error:
+        raise CommandError(f"{error.filename or folder}: {told(error)}; name another folder") from error
 
 
 @app.command("make-tiny")
@@ -28,8 +37,9 @@ def make_tiny_models(directory: Directory) -> None:
     """Write the seeded tiny SD 1.5, SDXL, SD3 and AnimateDiff pipelines: the same bytes each time, on any machine."""
     from gpu_consumer.models.tiny import make_tiny  # torch takes seconds, and the other commands do not need it
 
-    for name, digest in make_tiny(directory).items():
-        typer.echo(f"{digest}  {directory / name}")
+    with _sentences(directory):
+        for name, digest in make_tiny(directory).items():
+            typer.echo(f"{digest}  {directory / name}")
 
 
 @app.command("add-shapes")
@@ -38,13 +48,11 @@ def add_shapes_models(directory: Directory) -> None:
     AnimateDiff that is made of it."""
     from gpu_consumer.models.shapes.kept import NAME, add_shapes
 
-    try:
+    with _sentences(directory):
         typer.echo(f"{add_shapes(directory)}  {directory / NAME}")
-    except ModelUnavailable as error:
-        raise _fail(error) from error
-    from gpu_consumer.models.shapes import moving  # imports torch, after the copy that needs none
+        from gpu_consumer.models.shapes import moving  # imports torch, after the copy that needs none
 
-    typer.echo(f"{moving.add_moving_shapes(directory)}  {directory / moving.NAME}")
+        typer.echo(f"{moving.add_moving_shapes(directory)}  {directory / moving.NAME}")
 
 
 @app.command("train-shapes")
@@ -59,24 +67,21 @@ def train_shapes_model(
     from gpu_consumer.models.shapes.kept import NAME
     from gpu_consumer.models.shapes.train import Plan, train_shapes
 
-    digest = train_shapes(directory, Plan(seed=seed), typer.echo)
+    with _sentences(directory):
+        digest = train_shapes(directory, Plan(seed=seed), typer.echo)
     typer.echo(f"{digest}  {directory / NAME}")
 
 
 @app.command("digest")
 def digest(folder: Folder) -> None:
     """Print the digest of a model folder, as a config names it."""
-    try:
+    with _sentences(folder):
         typer.echo(model_digest(folder))
-    except ModelUnavailable as error:
-        raise _fail(error) from error
 
 
 @app.command("verify")
 def verify_folder(folder: Folder, digest: Digest) -> None:
     """Check that a model folder has exactly this content; exit 1 if not."""
-    try:
+    with _sentences(folder):
         verify(folder, digest)
-    except ModelUnavailable as error:
-        raise _fail(error) from error
     typer.echo(f"{folder} is {digest}")

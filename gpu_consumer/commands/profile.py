@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from schemas.errors import CommandError
+from schemas.errors import CommandError, told
 
 _WAIT_SECONDS = 600  # the consumer gives up before
 
@@ -27,9 +27,11 @@ def profile(
     except urllib.error.HTTPError as error:
         raise CommandError(f"{url}: {error.read().decode(errors='replace').strip()}") from error
     except (urllib.error.URLError, OSError) as error:
-        raise CommandError(f"{url} does not answer ({error}); give the consumer's health page with --url") from error
+        raise CommandError(
+            f"{url} does not answer ({told(error)}); give the consumer's health page with --url"
+        ) from error
     try:
         output.write_bytes(trace)
     except OSError as error:
-        raise CommandError(f"{output} cannot be written: {error}") from error
+        raise CommandError(f"{output} cannot be written: {told(error)}; name another file by --output") from error
     typer.echo(f"{output}: {steps} steps, {len(trace):,} bytes; open it at https://ui.perfetto.dev")

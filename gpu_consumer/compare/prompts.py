@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from schemas.codec import decode_object
-from schemas.errors import CommandError, SchemaError
+from schemas.errors import CommandError, SchemaError, told
 
 PROMPTS_MAX = 200  # a sheet of more has more pixels than viewers open
 
@@ -23,7 +23,7 @@ def read_prompts(path: Path) -> list[Prompt]:
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(f"{path} cannot be read: {error}", 2) from error
+        raise CommandError(f"{path} cannot be read: {told(error)}; name a file of prompts by --prompts", 2) from error
     found = [_prompt(line.strip(), number) for number, line in enumerate(lines, 1) if line.strip()]
     if not 0 < len(found) <= PROMPTS_MAX:
         raise CommandError(f"{path} has {len(found)} prompts; give 1 to {PROMPTS_MAX}, one a line", 2)

@@ -9,7 +9,7 @@ from aiokafka.errors import KafkaError
 from infra.scaler.service import ScalerService
 from infra.scaler.settings import ScalerSettings
 from schemas.deployment import DeploymentSettings
-from schemas.errors import CatalogueError, CommandError
+from schemas.errors import CatalogueError, CommandError, told
 from schemas.settings import read_settings
 from streams.commands.common import deployment
 from streams.kafka.errors import StreamError
@@ -38,5 +38,5 @@ def scaler(
         raise CommandError(str(error)) from error
     except (KafkaError, OSError) as error:
         raise CommandError(
-            f"Kafka at {kafka.bootstrap_servers} does not answer: {error}; look at the broker"
+            f"Kafka at {kafka.bootstrap_servers} does not answer: {told(error)}; look at the broker"
         ) from error

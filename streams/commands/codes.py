@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 from admission.codes import DEAD_LETTERS, REJECTIONS, Code, bounds
-from schemas.errors import CommandError
+from schemas.errors import CommandError, told
 
 PAGE = Path("docs/admission.md")
 _BEGIN, _END = "<!-- written by `kiln admission codes` -->\n", "<!-- end -->\n"
@@ -67,5 +67,5 @@ def codes(
         if not check:
             page.write_text(wanted, encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise CommandError(f"{page}: {error}") from error
+        raise CommandError(f"{page}: {told(error)}; name the page, or run it in the repository's root") from error
     Console().print(f"{len(REJECTIONS) + len(DEAD_LETTERS)} codes in {page}")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from schemas.errors import CommandError
+from schemas.errors import CommandError, told
 from schemas.export import asyncapi, json_schemas
 from schemas.pools import Pool, Pools
 from schemas.topics import Catalogue, TopicSettings
@@ -63,5 +63,5 @@ def export(
         for name, document in documents().items():
             (folder / name).write_text(text_of(document), encoding="utf-8")
     except OSError as error:
-        raise CommandError(f"{folder} cannot be written: {error}; name another folder") from error
+        raise CommandError(f"{folder} cannot be written: {told(error)}; name another folder") from error
     Console().print(f"{len(documents())} documents in {folder}")

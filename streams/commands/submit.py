@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from schemas.codec import decode_object
-from schemas.errors import CommandError, Undecodable
+from schemas.errors import CommandError, Undecodable, told
 from schemas.reference import config_ref
 from schemas.request import GenerationRequest
 from schemas.result import GenerationResult, Succeeded
@@ -84,7 +84,7 @@ def _read(path: str) -> bytes:
     try:
         return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
-        raise CommandError(f"{path} cannot be read: {error}") from error
+        raise CommandError(f"{path} cannot be read: {told(error)}; name a file of requests, or - for stdin") from error
 
 
 def _prepare(folder: Path) -> None:
@@ -92,7 +92,7 @@ def _prepare(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise CommandError(f"{folder} is no folder to save in: {error}") from error
+        raise CommandError(f"{folder} is no folder to save in: {told(error)}; name another") from error
 
 
 def _from_lines(lines: Iterable[bytes], tenant: str) -> Iterable[GenerationRequest]:

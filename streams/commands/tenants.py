@@ -117,6 +117,8 @@ def _quota(file: Path | None, per_second: float | None, burst: float | None) -> 
     """Raises CommandError with the first thing wrong."""
     if (file is None) == (per_second is None and burst is None):
         raise CommandError("give --per-second and --burst, or --file with all that the tenant is to have", 2)
+    if file is not None and not file.exists():
+        raise CommandError(f"{file} does not exist; name a file with the quota", 2)
     try:
         if file is not None:
             return read_yaml(Quota, file)

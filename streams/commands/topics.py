@@ -38,8 +38,8 @@ def check(replication: Replication = None) -> None:
     """Say in one sentence each how the cluster differs from the catalogue, and whether it keeps the offsets of pools
     that sleep. Exits 1 where it does, or does not."""
     kafka, catalogue = deployment(with_tenants=True)
-    found = run(check_topics(kafka, catalogue, replication=replication))
     renew_seconds = read_settings(AdmissionServiceSettings).renew_offsets_seconds
+    found = run(check_topics(kafka, catalogue, replication=replication))
     try:
         if (sentence := forgets(run(offsets_retention_minutes(kafka)), renew_seconds, _RENEW)) is not None:
             found.append(sentence)

@@ -1,5 +1,7 @@
 """Errors of libraries, as our sentences tell them."""
 
+from urllib.error import URLError
+
 import pytest
 from aiokafka.errors import (
     GroupCoordinatorNotAvailableError,
@@ -18,6 +20,12 @@ from schemas.errors import told
         (TopicAuthorizationFailedError("kiln.requests"), "topic authorization failed: kiln.requests"),
         (KafkaConnectionError("Unable to bootstrap from h:1"), "Unable to bootstrap from h:1"),
         (NodeNotReadyError("node 1\n is not ready"), "node 1 is not ready"),
+        (FileNotFoundError(2, "No such file or directory", "/nonexistent"), "No such file or directory"),
+        (URLError(ConnectionRefusedError(111, "Connection refused")), "Connection refused"),
+        (
+            KafkaConnectionError("Unable to bootstrap from [('127.0.0.1', 1, <AddressFamily.AF_INET: 2>)]"),
+            "Unable to bootstrap from [127.0.0.1:1]",
+        ),
         (ConnectionRefusedError(111, "Connect call failed"), "Connect call failed"),
         (TimeoutError(), "no answer in time"),
         (TimeoutError("10 s have passed"), "10 s have passed"),

@@ -101,12 +101,12 @@ def test_a_month_goes_as_the_part_that_is_known() -> None:
 
 def test_a_period_ends_after_it_begins() -> None:
     with pytest.raises(ValueError, match="later than --since"):
-        Costs(NOON, NOON, NOON)
+        Costs(NOON, NOON, NOON + HOUR)
 
 
 def test_a_period_that_has_not_begun_says_so() -> None:
     with pytest.raises(ValueError, match="has not begun, it is 2026-11-10T12:00:00Z"):
-        Costs(NOON, NOON + HOUR, NOON)
+        Costs(NOON, NOON, NOON)  # as without an --until
 
 
 def test_an_end_alone_is_of_the_month_that_ends_there() -> None:

@@ -34,11 +34,14 @@ COMMANDS = [
     ("submit", "a kiln"), ("quote", "a kiln"), ("route", "a kiln"), ("results",), ("watch",), ("lag",),
     ("cancel", "me/first"), ("cancel", "me/first", "--operator"), ("pause", "pool", "default"),
     ("resume", "tenant", "me"), ("drop", "tenant", "me", "--yes"), ("controls",), ("placement",),
-    ("placement", "--undo"),
+    ("placement", "--undo"), ("usage",), ("cost",), ("tenants", "show"),
+    ("tenants", "set", "me", "--per-second", "1", "--burst", "1"), ("tenants", "unset", "me"),
+    ("configs", "diff", "sketch"), ("configs", "list", "--live"), ("configs", "publish", "sketch"),
+    ("configs", "retire", "sketch@1"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("arguments", COMMANDS, ids=lambda each: each[0])
+@pytest.mark.parametrize("arguments", COMMANDS, ids=lambda each: "-".join(each[:2]))
 def test_no_broker_is_one_sentence(
     kiln: Run, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -82,7 +85,31 @@ def test_a_wrong_setting_is_named(
         (("submit", "a kiln", "--deadline", "1e30"), 2, "a deadline 1e+30 s from now has no date"),
         (("submit", "a kiln", "--tenant", "no/tenant"), 1, "the request: the field 'tenant' is invalid"),
         (("submit", "a kiln", "--save", "/etc/hostname"), 1, "/etc/hostname is no folder to save in"),
-        (("submit", "--json-lines", "/nonexistent"), 1, "/nonexistent cannot be read"),
+        (
+            ("submit", "--json-lines", "/nonexistent"),
+            1,
+            "/nonexistent cannot be read: No such file or directory; name a file of requests, or - for stdin",
+        ),
+        (("cost", "--since", "2999-01-01"), 1, "the period has not begun, it is "),
+        (("cost", "--since", "2026-11-02", "--until", "2026-11-01"), 1, "the period ends before it begins"),
+        (("tenants", "set", "me"), 2, "give --per-second and --burst, or --file"),
+        (("tenants", "set", "me", "--per-second", "0", "--burst", "1"), 2, "--per-second: Input should be greater"),
+        (("tenants", "set", "me", "--file", "/nonexistent"), 2, "/nonexistent does not exist; name a file with the"),
+        (("acls", "--role", "nobody"), 1, "there is no role 'nobody'; there are: "),
+        (("admission", "codes", "/nonexistent"), 1, "/nonexistent: No such file or directory; name the page"),
+        (("configs", "retire", "sketch"), 2, "'sketch' names no version; write NAME@NUMBER"),
+        (("configs", "channel", "sketch"), 2, "'sketch' names no channel; write NAME:CHANNEL"),
+        (("configs", "compare", "sketch", "sketch", "--prompts", "/nonexistent"), 2, "/nonexistent cannot be read: No"),
+        (("models", "add-shapes", "/etc/hostname"), 1, "/etc/hostname: File exists; name another folder"),
+        (("models", "digest", "/nonexistent"), 1, "there is no model in /nonexistent; put its folder there"),
+        (("verify", "nothing"), 2, "'nothing' is no file, and no TENANT/REQUEST-ID"),
+        (("verify", "me/first"), 2, "the results topic cannot be read: Unable to bootstrap from [127.0.0.1:1]; give"),
+        (
+            ("profile", "--url", "http://127.0.0.1:1"),
+            1,
+            "http://127.0.0.1:1 does not answer (Connection refused); give",
+        ),
+        (("plan", "/nonexistent"), 1, "/nonexistent cannot be read"),
         (("configs", "show", "sketch@0"), 2, "'sketch@0': the field 'version' is invalid"),
         (("configs", "show", "nothing"), 1, "there is no config 'nothing'; known are"),
         (("configs", "list", "--configs", "/nonexistent"), 1, "no config files in /nonexistent; add one"),
@@ -100,6 +127,7 @@ def test_a_wrong_setting_is_named(
         (("drop", "tenant", "me"), 2, "nobody is there to ask; say --yes"),
         (("schemas", "export", "/etc/hostname"), 1, "/etc/hostname cannot be written"),
         (("schemas", "export", "/nonexistent", "--check"), 1, ""),
+        (("infra", "render", "--out", "/etc/hostname"), 1, "/etc/hostname "),
     ],
     ids=lambda each: " ".join(each) if isinstance(each, tuple) else "",
 )
