@@ -17,6 +17,7 @@ from gpu_consumer.assignor import IndexAssignor
 from gpu_consumer.index import Index
 from gpu_consumer.intake import Step
 from gpu_consumer.settings import GpuConsumerSettings
+from schemas.errors import told
 from schemas.request import LANES, Lane
 from schemas.topics import Catalogue
 from streams.backoff import Backoff
@@ -88,8 +89,8 @@ class Fetcher(ConsumerRebalanceListener):  # type: ignore[misc]
             except RecordTooLargeError as error:
                 self._too_large(error)
             except KafkaError as error:
-                self.trouble = f"the broker: {error!r}"
-                _LOG.warning("fetching failed: %r", error)
+                self.trouble = f"the broker: {told(error)}"
+                _LOG.warning("fetching failed: %s", told(error))
                 self._return_to_our_own()  # what the client had taken in this call is gone
                 await asyncio.sleep(backoff.next())
             else:

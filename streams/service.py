@@ -65,6 +65,9 @@ class AdmissionService:
         self._stable = StableWatch()
         self._ends_at = time.monotonic()
         self._world: WorldView | None = None
+        self._policies = PoliciesFact(
+            declared.policies, self.metrics, settings.policy_slow_seconds, settings.refresh_seconds
+        )
         self._owners: Owners | None = None
         self._telling: Telling | None = None
         self._starting = True
@@ -75,6 +78,7 @@ class AdmissionService:
             registry=self.metrics.registry,
             host=settings.health_host,
             setting="KILN_ADMISSION_SERVICE_HEALTH_PORT",
+            note=self.note,
         )
 
     def not_alive(self) -> str | None:
@@ -86,6 +90,10 @@ class AdmissionService:
         if self._starting or self._world is None or self._owners is None:
             return "admission is starting or stopping"
         return self._world.problem or self._owners.problem
+
+    def note(self) -> str | None:
+        """What a person should know although requests are decided."""
+        return self._policies.note
 
     async def run(self, stop: asyncio.Event) -> None:
         """Decide until `stop` is set, then hand over within settings.stop_grace_seconds.
@@ -102,9 +110,7 @@ class AdmissionService:
             facts: list[Fact] = [
                 CancelsFact(self._kafka, catalogue),
                 PricesFact(self._kafka, catalogue),
-                PoliciesFact(
-                    self._declared.policies, self.metrics, settings.policy_slow_seconds, settings.refresh_seconds
-                ),
+                self._policies,
                 ControlFact(self._kafka, catalogue, self._declared.configs, self.metrics),
                 SecretsFact(settings.signing_keys, self._declared.tenants, settings.refresh_seconds),
                 waits := WaitsFact(self._kafka, catalogue, cluster, settings, self.metrics),

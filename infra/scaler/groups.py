@@ -12,6 +12,7 @@ from aiokafka.errors import KafkaError
 
 from infra.scaler.book import Book, Place
 from infra.scaling.keda import Partition
+from schemas.errors import told
 from schemas.topics import Catalogue
 from streams.kafka.clients import admin_client, log_consumer, stop_client
 from streams.kafka.groups import members_of
@@ -65,8 +66,8 @@ class Groups:
                     await asyncio.sleep(self._look_seconds)
             except (KafkaError, OSError, TimeoutError) as error:
                 if self._trouble is None:
-                    _LOG.warning("the pools' offsets cannot be seen for now: %r", error)
-                self._trouble = repr(error)
+                    _LOG.warning("the pools' offsets cannot be seen for now: %s", told(error))
+                self._trouble = told(error)
             finally:
                 await stop_client(reader, self._kafka.close_timeout_ms / 1000)
                 await admin.close()

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -69,6 +70,31 @@ async def test_admission_ends_when_nothing_is_told_any_more() -> None:
     service._telling = cast(Any, Telling())
     with pytest.raises(RuntimeError, match="a defect"):
         await service._look_around(cast(Any, None), cast(Any, World()), cast(Any, None), cast(Any, None))
+
+
+class Broken:
+    """A policy whose file was changed to one that cannot be used."""
+
+    problem = None
+
+    def refresh(self) -> None:
+        raise OSError(2, "No such file or directory")
+
+
+async def test_what_is_judged_by_an_old_policy_is_told_by_a_page_that_is_ready() -> None:
+    service = AdmissionService(
+        AdmissionServiceSettings(health_port=0, refresh_seconds=0.001),
+        KafkaSettings(bootstrap_servers="127.0.0.1:1"),
+        replace(make_world(), policies={"list": cast(Any, Broken())}),
+        cast(Intake, None),
+    )
+    assert service.note() is None
+    async with service._policies, asyncio.timeout(60):
+        while True:
+            if service.note() is not None:
+                break
+            await asyncio.sleep(0.001)
+    assert service.note() == "the content policy 'list' is as it was before: No such file or directory"
 
 
 class OpenTransaction:
