@@ -108,7 +108,7 @@ def measures_of(figures: Mapping[str, Figures], taken: Takeover | None, cpu: Cpu
             if peer.name in figures
         },
         "validate_to_decide": Measure(
-            cpu.validation / cpu.decision, "x", "higher", goal=0.2, bar=0.08, peer="CPU of bare validation"
+            cpu.validation / cpu.decision, "x", "higher", goal=0.6, bar=0.08, peer="CPU of bare validation"
         ),
         **({} if taken is None else _of_takeover(taken)),
     }
