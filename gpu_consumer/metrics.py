@@ -105,6 +105,12 @@ METRICS: tuple[Metric, ...] = (
         seen=True,
     ),
     Metric(
+        "kiln_gpu_passed_by_partitions",
+        "gauge",
+        "partitions",
+        "Partitions of work that end below what their ledger calls finished: what is written there is passed by.",
+    ),
+    Metric(
         "kiln_gpu_stalled_seconds",
         "gauge",
         "seconds",

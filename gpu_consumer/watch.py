@@ -156,16 +156,18 @@ class Watch:
         self._metrics.set("paused", self._stops.paused is not None)
         self._metrics.set("held_jobs", self._backlog.count("held"))
         self._metrics.set("settling_jobs", self._backlog.count("settling"))
-        measured = set()
+        measured, passed_by = set(), 0
         rewound = None
         for partition, end in ends.items():
             if (index := self._owner.get(partition.partition)) is not None:
                 lane = self._fetcher.lane_of(partition.topic)
                 finished = index.ledger(lane).watermark
                 if end < finished:
+                    passed_by += 1
                     rewound = (
                         f"{partition.topic}[{partition.partition}] ends at {end} and {finished} of it are finished: it "
-                        "was made anew, and its records are passed by; delete the pool's ledger topic too"
+                        "was made anew, and its records are passed by; docs/runbooks/KilnLedgerBeyondWork.md says what "
+                        "to do"
                     )
                 self._metrics.set("lag_records", max(0, end - finished), lane=lane, index=str(partition.partition))
                 measured.add(partition)
@@ -173,6 +175,7 @@ class Watch:
             lane = self._fetcher.lane_of(partition.topic)
             self._metrics.forget("lag_records", lane=lane, index=str(partition.partition))
         self._measured = measured
+        self._metrics.tell("passed_by_partitions", passed_by if self._broker_trouble is None else None)
         if rewound is not None and self._rewound is None:
             _LOG.error("%s", rewound)
         self._rewound = rewound

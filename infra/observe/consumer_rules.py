@@ -108,6 +108,15 @@ def consumer_rules(settings: AlertSettings) -> Iterator[Alert | Recording]:
         "to the consumer that has them.",
     )
     yield Alert(
+        name="KilnLedgerBeyondWork",
+        severity="critical",
+        expr="max by (pool) (kiln_gpu_passed_by_partitions or kiln_scaler_disbelieved_partitions) > 0",
+        for_seconds=60,
+        summary="Accepted work is passed by",
+        description="{{ $value }} partitions of work of pool {{ $labels.pool }} end below what their ledger, or the "
+        "group's offset, calls finished: what is written there now is drawn by nobody.",
+    )
+    yield Alert(
         name="KilnCardFault",
         severity="critical",
         expr="max by (pool, instance, fault) (kiln_gpu_card_fault) > 0",
@@ -132,7 +141,7 @@ def consumer_rules(settings: AlertSettings) -> Iterator[Alert | Recording]:
         name="KilnTenantAboveBudget",
         severity="warning",
         expr=f"sum by (tenant) (increase(kiln_gpu_cost_usd_total[1d])) * {number(DAYS_A_MONTH)} "
-        "> on(tenant) max by (tenant) (kiln_gpu_tenant_budget_usd_per_month)",
+        "> on(tenant) max by (tenant) (last_over_time(kiln_gpu_tenant_budget_usd_per_month[1d]))",
         for_seconds=900,
         summary="A tenant's pictures cost more than its budget, if it goes on so",
         description="At the last day's pace the pictures of {{ $labels.tenant }} cost {{ $value | humanize }} USD a "

@@ -15,6 +15,8 @@ from schemas.topics import Catalogue
 
 _SIGHT_SECONDS = 120  # until admission has looked at the groups again, and Prometheus at admission
 
+_PACE_HOURS = 6  # of less no month's bill can be told: a new deployment begins with what it had put off
+
 _ALL = 0.9  # where a pool allows so much lateness that no burn can be so quick
 # How much quicker than allowed the lateness of a month is used up, seen over a long window and, so that the alert ends
 # soon after its cause, over a short one: table 5-8 of "The Site Reliability Workbook" (O'Reilly, 2018).
@@ -65,7 +67,8 @@ def pool_rules(name: str, pool: Pool, catalogue: Catalogue, settings: AlertSetti
             name="KilnSpendAboveBudget",
             severity="warning",
             expr=f"avg_over_time({spend}[1d]) * {HOURS_A_MONTH} > {number(pool.budget_usd_per_month)} "
-            f"and avg_over_time({spend}[1h]) * {HOURS_A_MONTH} > {number(pool.budget_usd_per_month)}",
+            f"and avg_over_time({spend}[1h]) * {HOURS_A_MONTH} > {number(pool.budget_usd_per_month)} "
+            f"and present_over_time({spend}[10m] offset {_PACE_HOURS}h)",
             for_seconds=900,
             labels={"pool": name},
             summary="A pool costs more than its budget, if it goes on so",

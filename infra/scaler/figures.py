@@ -94,8 +94,8 @@ class Figures:
         first, more = places[0], f", and {len(places) - 1} more" if len(places) > 1 else ""
         return (
             f"{self._catalogue.work(pool, first.lane)}[{first.index}]{more} ends below what is told to be finished of "
-            f"it: it was made anew, or has lost its end; all that it holds counts as waiting, and consumers pass it by "
-            f"until the topic {self._catalogue.ledger(pool)} is deleted and created too"
+            "it: it was made anew, or has lost its end; all that it holds counts as waiting, and consumers pass it by; "
+            "docs/runbooks/KilnLedgerBeyondWork.md says what to do"
         )
 
     def news(self, pool: str) -> asyncio.Event:

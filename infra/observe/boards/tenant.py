@@ -91,7 +91,8 @@ BOARD = Board(
         ),
         Panel(
             title="A month, at the last day's pace",
-            description="Beside it the tenant's budget, where tenants.yaml has one.",
+            description="Beside it the tenant's budget, where tenants.yaml has one. What was not scraped within the "
+            "day counts as nothing: of a deployment that is younger than a day it is too little.",
             unit="currencyUSD",
             kind="stat",
             queries=(
@@ -99,7 +100,10 @@ BOARD = Board(
                     f"sum by (tenant) (increase(kiln_gpu_cost_usd_total{{{_TENANT}}}[1d])) * {DAYS_A_MONTH}",
                     "{{tenant}}",
                 ),
-                Query(f"max by (tenant) (kiln_gpu_tenant_budget_usd_per_month{{{_TENANT}}})", "budget of {{tenant}}"),
+                Query(
+                    f"max by (tenant) (last_over_time(kiln_gpu_tenant_budget_usd_per_month{{{_TENANT}}}[1d]))",
+                    "budget of {{tenant}}",
+                ),
             ),
         ),
         Panel(

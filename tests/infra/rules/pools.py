@@ -148,15 +148,15 @@ POOLS = (
     Case(
         "KilnSpendAboveBudget",
         "three GPUs at 4 USD an hour",
-        {f'kiln_gpu_pictures_total{{pool="hopper",instance="{name}:1"}}': "0x60" for name in "abc"},
-        40,
+        {f'kiln_gpu_pictures_total{{pool="hopper",instance="{name}:1"}}': "0x420" for name in "abc"},
+        400,
         [
             Firing(
                 "At the last day's pace pool hopper costs 8.76k USD a month; its budget is 6000 USD.",
                 {"pool": "hopper"},
             )
         ],
-        not_yet=14,
+        not_yet=360,
     ),
     Case(
         "KilnSpendAboveBudget",

@@ -13,10 +13,11 @@ from tests.infra.rules.case import Case
 from tests.infra.rules.consumers import CONSUMERS
 from tests.infra.rules.pools import POOLS as POOL_CASES
 from tests.infra.rules.processes import PROCESSES
+from tests.infra.rules.quiet import QUIET
 from tests.prometheus import NoPrometheus, Tools, tools
 from tests.unit.infra.observe.deployment import CATALOGUE, POOLS
 
-CASES: tuple[Case, ...] = (*ADMISSION, *CONSUMERS, *PROCESSES, *POOL_CASES)
+CASES: tuple[Case, ...] = (*ADMISSION, *CONSUMERS, *PROCESSES, *POOL_CASES, *QUIET)
 ALERTS = alerts(rules(POOLS, CATALOGUE).values())
 RUNBOOKS = AlertSettings().runbooks
 

@@ -1,5 +1,6 @@
 """What the watch tells of the jobs that were taken."""
 
+import math
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, cast
@@ -37,11 +38,26 @@ def test_a_clock_that_runs_behind_makes_nobody_younger_than_now() -> None:
 AT = TopicPartition("kiln.work.a.bulk", 0)
 
 
+def watch_of(metrics: GpuMetrics, fetcher: "LeavingFetcher", clock: FixedClock, index: object = None) -> Watch:
+    nothing = cast(Any, None)
+    backlog = SimpleNamespace(jobs={}, count=lambda _: 0, pictures=lambda _: 0)
+    watch = Watch(
+        GpuConsumerSettings(pool="a"), KafkaSettings(bootstrap_servers="127.0.0.1:1"), cast(Any, fetcher),
+        cast(Any, SimpleNamespace(get=lambda _: index)), cast(Any, backlog), nothing, nothing, nothing,
+        cast(Any, SimpleNamespace(paused=None)), metrics, clock,
+    )  # fmt: skip
+    watch._views = {}
+    return watch
+
+
 class LeavingFetcher:
     """Two records of its partition cannot be read yet. Then its broker is away."""
 
     topics = (AT.topic,)
     away = False
+
+    def lane_of(self, _: str) -> str:
+        return "bulk"
 
     async def ends(self) -> dict[TopicPartition, int]:
         if self.away:
@@ -49,15 +65,28 @@ class LeavingFetcher:
         return {AT: 10}
 
 
+async def test_a_partition_that_ends_below_its_ledger_is_told() -> None:
+    """Its topic was made anew: what is written there is passed by until the ledger is made anew, too."""
+    metrics, fetcher = GpuMetrics(), LeavingFetcher()
+    ledger = SimpleNamespace(watermark=11)
+    watch = watch_of(metrics, fetcher, FixedClock(), SimpleNamespace(ledger=lambda _: ledger))
+
+    async def told() -> float | None:
+        watch._count(await watch._ask_for_ends())
+        found: float | None = metrics.registry.get_sample_value("kiln_gpu_passed_by_partitions")
+        return found
+
+    assert await told() == 1
+    assert "ends at 10 and 11 of it are finished" in (watch._rewound or "")
+    ledger.watermark = 10
+    assert await told() == 0
+    fetcher.away = True
+    assert math.isnan(await told() or 0), "nobody knows"
+
+
 async def test_a_broker_that_is_away_tells_neither_that_a_transaction_is_open_nor_that_none_is() -> None:
-    clock, metrics, fetcher, nothing = FixedClock(), GpuMetrics(), LeavingFetcher(), cast(Any, None)
-    watch = Watch(
-        GpuConsumerSettings(pool="a"), KafkaSettings(bootstrap_servers="127.0.0.1:1"), cast(Any, fetcher),
-        cast(Any, SimpleNamespace(get=lambda _: None)), cast(Any, SimpleNamespace(
-            jobs={}, count=lambda _: 0, pictures=lambda _: 0)), nothing, nothing, nothing,
-        cast(Any, SimpleNamespace(paused=None)), metrics, clock,
-    )  # fmt: skip
-    watch._views = {}
+    clock, metrics, fetcher = FixedClock(), GpuMetrics(), LeavingFetcher()
+    watch = watch_of(metrics, fetcher, clock)
 
     async def look() -> tuple[float | None, float | None]:
         ends = await watch._ask_for_ends()

@@ -42,6 +42,7 @@ TAKEN_BACK = {
     "kiln_admission_waiting_gpu_seconds",
     "kiln_gpu_memory_bytes",
     "kiln_gpu_memory_fragmentation_ratio",
+    "kiln_gpu_passed_by_partitions",
     "kiln_gpu_step_seconds",
     "kiln_scaler_consumers",
     "kiln_scaler_replicas_in_time",

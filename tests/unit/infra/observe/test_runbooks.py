@@ -8,6 +8,7 @@ import pytest
 import typer
 
 from admission.settings import AdmissionLimits
+from gpu_consumer.ledger import Ledger
 from gpu_consumer.settings import GpuConsumerSettings
 from infra.observe.alerts import alerts, rules
 from infra.observe.metrics import labels_of
@@ -50,6 +51,12 @@ def test_a_page_names_only_what_is_there(page: Path) -> None:
         assert name in VARIABLES, name
     for link in re.findall(r"\]\(([^)#]+)", text):
         assert (page.parent / link).exists(), link
+
+
+def test_the_ledger_that_a_page_has_one_write_is_one_of_nothing_done() -> None:
+    page = (ROOT / "docs" / "runbooks" / "KilnLedgerBeyondWork.md").read_text(encoding="utf-8")
+    (written,) = re.findall(r"LANE:(\{.*\})'", page)
+    assert Ledger.decode(written.encode()) == Ledger()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
