@@ -59,7 +59,8 @@ def kiln() -> Any:
 def unknown(text: str) -> str | None:
     """What of `text`, which follows the word kiln, the command line does not know; None: it knows all. Values are not
     looked at, since most are names of what is meant; [brackets] hold what may be left out."""
-    typed, *others = re.split(r"\s+(?:[|>&;]|2>|&&)(?:\s+|$)", re.sub(r"[\[\]…]|\.\.\.", " ", text).strip())
+    command_alone = re.split(r"\s(?:[>&;]|2>|&&)(?:\s|$)", re.sub(r"[\[\]…]|\.\.\.", " ", text))[0]
+    typed, *others = re.split(r"\s+\|(?:\s+|$)", command_alone.strip())
     group, command, words = kiln(), kiln(), shlex.split(typed, comments=True)
     context = typer.Context(command)
     while words and command is not None and hasattr(command, "commands"):
