@@ -88,8 +88,8 @@ def _panel(panel: Panel) -> Any:
         .span(_WIDTH)
         .height(_HEIGHT)
     )
-    if panel.empty is not None:
-        made = made.no_value(panel.empty)
+    if (nothing := panel.empty or panel.idle) is not None:
+        made = made.no_value(nothing)
     for letter, query in zip("ABCDEFGH", panel.queries, strict=False):
         target = prometheus.Dataquery().expr(query.expr).legend_format(query.legend).ref_id(letter)
         made = made.with_target(target.instant() if panel.kind == "stat" else target.range())

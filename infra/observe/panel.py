@@ -18,7 +18,8 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """`unit` is one of Grafana's. `empty` says why there may be nothing to see where all is well."""
+    """`unit` is one of Grafana's. `idle` is what stands there while nothing is asked for and no consumer runs; `empty`
+    says why there may be nothing to see under load either, where all is well."""
 
     title: str
     description: str
@@ -26,6 +27,7 @@ class Panel:
     queries: tuple[Query, ...]
     kind: Literal["timeseries", "stat"] = "timeseries"
     stacked: bool = False
+    idle: str | None = None
     empty: str | None = None
 
 

@@ -4,6 +4,8 @@ from infra.observe.panel import INSTANCE, POOL, RATE, Board, Panel, Query
 
 _WHICH = 'pool=~"$pool",instance=~"$instance"'
 _NO_CARD = "NVML tells of no card here"
+_ASLEEP = "no consumer runs: the pool sleeps, or is not scraped"
+_UNDRAWN = "nothing is drawn"
 
 BOARD = Board(
     name="engine",
@@ -15,6 +17,7 @@ BOARD = Board(
             title="Pictures a second",
             description="That the engine finished, without padding.",
             unit="ops",
+            idle=_ASLEEP,
             stacked=True,
             queries=(Query(f"sum by (instance) (rate(kiln_gpu_pictures_total{{{_WHICH}}}[{RATE}]))", "{{instance}}"),),
         ),
@@ -23,10 +26,11 @@ BOARD = Board(
             description="The filled share of the slots of what ran. Low with work waiting: too many kinds, or a batch "
             "that waits.",
             unit="percentunit",
+            idle="nothing runs",
             queries=(
                 Query(
                     f'sum by (instance) (rate(kiln_gpu_slot_seconds_total{{{_WHICH},state="filled"}}[{RATE}])) '
-                    f"/ sum by (instance) (rate(kiln_gpu_slot_seconds_total{{{_WHICH}}}[{RATE}]))",
+                    f"/ (sum by (instance) (rate(kiln_gpu_slot_seconds_total{{{_WHICH}}}[{RATE}])) > 0)",
                     "{{instance}}",
                 ),
             ),
@@ -36,17 +40,19 @@ BOARD = Board(
             description="The median of the last denoising steps. Ten times as long without a sign of life, and the "
             "engine is killed.",
             unit="s",
-            queries=(Query(f"max by (instance) (kiln_gpu_step_seconds{{{_WHICH}}})", "{{instance}}"),),
+            idle="no step was made yet",
+            queries=(Query(f"max by (instance) (kiln_gpu_step_seconds{{{_WHICH}}}) > 0", "{{instance}}"),),
         ),
         Panel(
             title="Where a picture's time goes",
             description="The mean a stage, and of storing a job.",
             unit="s",
+            idle=_UNDRAWN,
             stacked=True,
             queries=(
                 Query(
                     f"sum by (stage) (rate(kiln_gpu_stage_seconds_sum{{{_WHICH}}}[{RATE}])) "
-                    f"/ sum by (stage) (rate(kiln_gpu_stage_seconds_count{{{_WHICH}}}[{RATE}]))",
+                    f"/ (sum by (stage) (rate(kiln_gpu_stage_seconds_count{{{_WHICH}}}[{RATE}])) > 0)",
                     "{{stage}}",
                 ),
             ),
@@ -55,10 +61,11 @@ BOARD = Board(
             title="From slot to encoded",
             description="95 % of the pictures took less.",
             unit="s",
+            idle=_UNDRAWN,
             queries=(
                 Query(
                     "histogram_quantile(0.95, "
-                    f"sum by (le, lane) (rate(kiln_gpu_run_seconds_bucket{{{_WHICH}}}[{RATE}])))",
+                    f"sum by (le, lane) (rate(kiln_gpu_run_seconds_bucket{{{_WHICH}}}[{RATE}]))) >= 0",
                     "{{lane}}",
                 ),
             ),
@@ -68,24 +75,30 @@ BOARD = Board(
             description="Allocated, reserved by the allocator, predicted for what runs, free on the device, and all of "
             "it.",
             unit="bytes",
+            idle=_ASLEEP,
             queries=(Query(f"sum by (instance, kind) (kiln_gpu_memory_bytes{{{_WHICH}}})", "{{instance}} {{kind}}"),),
         ),
         Panel(
             title="Fragmentation",
             description="The share of reserved memory that is not allocated.",
             unit="percentunit",
-            queries=(Query(f"max by (instance) (kiln_gpu_memory_fragmentation_ratio{{{_WHICH}}})", "{{instance}}"),),
+            idle=_ASLEEP,
+            queries=(
+                Query(f"max by (instance) (kiln_gpu_memory_fragmentation_ratio{{{_WHICH}}}) >= 0", "{{instance}}"),
+            ),
         ),
         Panel(
             title="Models loaded within an hour",
             description="Above 20, KilnSwapRate tells: more models than fit, or none placed.",
             unit="short",
+            idle=_ASLEEP,
             queries=(Query(f"max by (instance) (instance:kiln_model_loads:increase1h{{{_WHICH}}})", "{{instance}}"),),
         ),
         Panel(
             title="The last start",
             description="Seconds a stage, from spawn until warm. Probes and scaling count on the sum.",
             unit="s",
+            idle=_ASLEEP,
             stacked=True,
             queries=(
                 Query(f"max by (instance, stage) (kiln_gpu_start_seconds{{{_WHICH}}})", "{{instance}} {{stage}}"),

@@ -3,6 +3,7 @@
 from infra.observe.panel import POOL, RATE, Board, Panel, Query
 
 _POOL = 'pool=~"$pool"'
+_ASLEEP = "no consumer runs: the pool sleeps, or is not scraped"
 
 BOARD = Board(
     name="operator",
@@ -14,6 +15,7 @@ BOARD = Board(
             title="Alerts firing",
             description="Of ours. Each has a page in docs/runbooks.",
             unit="short",
+            idle="Prometheus does not answer",
             kind="stat",
             queries=(
                 Query(
@@ -30,6 +32,7 @@ BOARD = Board(
             description="Since its admission. Above the pool's objective for longer than a replica takes to start, "
             "KilnBacklogAboveObjective tells. Bulk has no objective.",
             unit="s",
+            idle=_ASLEEP,
             queries=(
                 Query(
                     f'max by (pool, lane) (kiln_gpu_oldest_job_seconds{{{_POOL},state="waiting"}})', "{{pool}} {{lane}}"
@@ -40,6 +43,7 @@ BOARD = Board(
             title="GPU-seconds accepted and not finished",
             description="As admission's partitions told. What runs counts until its result is back.",
             unit="s",
+            idle="no admission tells what waits",
             stacked=True,
             queries=(
                 Query(f"max by (pool, lane) (kiln_admission_waiting_gpu_seconds{{{_POOL}}})", "{{pool}} {{lane}}"),
@@ -50,6 +54,7 @@ BOARD = Board(
             description="Processes that are scraped, members of the pool's group (one that loads is none yet), and the "
             "fewest that meet every deadline which can be met, where the external scaler runs.",
             unit="short",
+            idle="no rules of ours are loaded",
             queries=(
                 Query(f"max by (pool) (pool:kiln_consumers:count{{{_POOL}}})", "{{pool}} running"),
                 Query(f"max by (pool) (kiln_admission_pool_consumers{{{_POOL}}})", "{{pool}} in the group"),
@@ -61,12 +66,14 @@ BOARD = Board(
             description="The share of the last five minutes that waited longer than the pool's objective, or expired; "
             "bulk left out.",
             unit="percentunit",
-            queries=(Query(f"max by (pool) (pool:kiln_late:ratio_rate5m{{{_POOL}}})", "{{pool}}"),),
+            idle="no job began within five minutes",
+            queries=(Query(f"max by (pool) (pool:kiln_late:ratio_rate5m{{{_POOL}}}) >= 0", "{{pool}}"),),
         ),
         Panel(
             title="Decisions a second",
             description="By verdict and, where it is a refusal, its code.",
             unit="reqps",
+            idle="no admission is scraped",
             stacked=True,
             queries=(
                 Query(f"sum by (verdict, code) (rate(kiln_admission_decisions_total[{RATE}]))", "{{verdict}} {{code}}"),
@@ -76,6 +83,7 @@ BOARD = Board(
             title="Jobs ended a second",
             description="By status, as GPU consumers published them.",
             unit="ops",
+            idle=_ASLEEP,
             stacked=True,
             queries=(Query(f"sum by (status) (rate(kiln_gpu_settled_total{{{_POOL}}}[{RATE}]))", "{{status}}"),),
         ),
@@ -83,10 +91,11 @@ BOARD = Board(
             title="Wait until the first slot",
             description="Half of the jobs waited less, and 95 % of them.",
             unit="s",
+            idle="no job began",
             queries=tuple(
                 Query(
                     f"histogram_quantile({quantile}, "
-                    f"sum by (le, lane) (rate(kiln_gpu_job_wait_seconds_bucket{{{_POOL}}}[{RATE}])))",
+                    f"sum by (le, lane) (rate(kiln_gpu_job_wait_seconds_bucket{{{_POOL}}}[{RATE}]))) >= 0",
                     f"{{{{lane}}}} {percent} %",
                 )
                 for quantile, percent in ((0.5, 50), (0.95, 95))
@@ -96,6 +105,7 @@ BOARD = Board(
             title="What engines do",
             description="GPUs by what they do: all of it is paid, only what is busy draws.",
             unit="short",
+            idle=_ASLEEP,
             stacked=True,
             queries=(
                 Query(
@@ -108,6 +118,7 @@ BOARD = Board(
             title="Money an hour",
             description="What the pools' GPUs cost, at the prices of pools.yaml, idle time included.",
             unit="currencyUSD",
+            idle="no consumer runs: no GPU is paid",
             stacked=True,
             queries=(
                 Query(f"sum by (pool) (rate(kiln_gpu_state_cost_usd_total{{{_POOL}}}[{RATE}])) * 3600", "{{pool}}"),
@@ -118,18 +129,26 @@ BOARD = Board(
             description="The highest since the last scrape where NVML tells it, else as the engine said last. "
             "KilnVramHigh tells above 85 %.",
             unit="percentunit",
+            idle=_ASLEEP,
             queries=(
                 Query(f"max by (pool, instance) (instance:kiln_memory_used:ratio{{{_POOL}}})", "{{pool}} {{instance}}"),
             ),
         ),
         Panel(
             title="What went wrong in ten minutes",
-            description="Dead letters, engines started again, and leases that became void.",
+            description="Dead letters, engines started again, and leases that became void. What is not there has none.",
             unit="short",
+            idle="nothing is scraped",
             queries=(
-                Query("sum(increase(kiln_admission_dead_letters_total[10m]))", "dead letters of admission"),
-                Query("sum(increase(kiln_gpu_dead_letters_total[10m]))", "dead letters of consumers"),
-                Query("sum(increase(kiln_gpu_engine_restarts_total[10m]))", "engine restarts"),
+                *(
+                    Query(f"sum(increase({name}[10m])) or vector(0)", what)
+                    for name, what in (
+                        ("kiln_admission_dead_letters_total", "dead letters of admission"),
+                        ("kiln_gpu_dead_letters_total", "dead letters of consumers"),
+                        ("kiln_gate_dead_letters_total", "dead letters of the gate"),
+                        ("kiln_gpu_engine_restarts_total", "engine restarts"),
+                    )
+                ),
                 Query(
                     "(sum(increase(kiln_admission_lease_voids_total[10m])) or vector(0)) "
                     "+ (sum(increase(kiln_gpu_lease_voids_total[10m])) or vector(0))",

@@ -3,6 +3,8 @@
 from infra.observe.panel import DAYS_A_MONTH, RATE, TENANT, Board, Panel, Query
 
 _TENANT = 'tenant=~"$tenant"'
+_UNASKED = "no request was decided yet"
+_UNDRAWN = "nothing is drawn"
 
 BOARD = Board(
     name="tenant",
@@ -15,6 +17,7 @@ BOARD = Board(
             title="Decisions a second",
             description="By verdict. A repeat is no decision.",
             unit="reqps",
+            idle=_UNASKED,
             stacked=True,
             queries=(
                 Query(
@@ -27,11 +30,12 @@ BOARD = Board(
             title="Refused",
             description="The share of the decisions. Which codes: on the operator's dashboard, and in the results.",
             unit="percentunit",
+            idle="nothing was decided",
             queries=(
                 Query(
                     "sum by (tenant) "
                     f'(rate(kiln_admission_tenant_decisions_total{{{_TENANT},verdict="rejected"}}[{RATE}])) '
-                    f"/ sum by (tenant) (rate(kiln_admission_tenant_decisions_total{{{_TENANT}}}[{RATE}]))",
+                    f"/ (sum by (tenant) (rate(kiln_admission_tenant_decisions_total{{{_TENANT}}}[{RATE}])) > 0)",
                     "{{tenant}}",
                 ),
             ),
@@ -40,6 +44,7 @@ BOARD = Board(
             title="Jobs ended a second",
             description="By status, as admission read it in results.",
             unit="ops",
+            idle="no job has ended yet",
             stacked=True,
             queries=(
                 Query(
@@ -52,6 +57,7 @@ BOARD = Board(
             title="GPUs in use",
             description="GPU-seconds a second, as consumers book them.",
             unit="short",
+            idle=_UNDRAWN,
             stacked=True,
             queries=(Query(f"sum by (tenant) (rate(kiln_gpu_gpu_seconds_total{{{_TENANT}}}[{RATE}]))", "{{tenant}}"),),
         ),
@@ -59,10 +65,11 @@ BOARD = Board(
             title="Share of the GPU time",
             description="Of all tenants together, also those that are not chosen above.",
             unit="percentunit",
+            idle=_UNDRAWN,
             queries=(
                 Query(
                     f"sum by (tenant) (rate(kiln_gpu_gpu_seconds_total{{{_TENANT}}}[{RATE}])) "
-                    f"/ on() group_left() sum(rate(kiln_gpu_gpu_seconds_total[{RATE}]))",
+                    f"/ on() group_left() (sum(rate(kiln_gpu_gpu_seconds_total[{RATE}])) > 0)",
                     "{{tenant}}",
                 ),
             ),
@@ -71,10 +78,11 @@ BOARD = Board(
             title="GPU-seconds of a job",
             description="The mean of jobs that ended.",
             unit="s",
+            idle="no job ended",
             queries=(
                 Query(
                     f"sum by (tenant) (rate(kiln_admission_tenant_gpu_seconds_total{{{_TENANT}}}[{RATE}])) "
-                    f"/ sum by (tenant) (rate(kiln_admission_tenant_jobs_total{{{_TENANT}}}[{RATE}]))",
+                    f"/ (sum by (tenant) (rate(kiln_admission_tenant_jobs_total{{{_TENANT}}}[{RATE}])) > 0)",
                     "{{tenant}}",
                 ),
             ),
@@ -84,6 +92,7 @@ BOARD = Board(
             description="What pictures cost at their pools' prices. Idle time is no tenant's: see the operator's "
             "dashboard. For a bill: kiln cost.",
             unit="currencyUSD",
+            idle=_UNDRAWN,
             stacked=True,
             queries=(
                 Query(f"sum by (tenant) (rate(kiln_gpu_cost_usd_total{{{_TENANT}}}[{RATE}])) * 3600", "{{tenant}}"),
@@ -94,6 +103,7 @@ BOARD = Board(
             description="Beside it the tenant's budget, where tenants.yaml has one. What was not scraped within the "
             "day counts as nothing: of a deployment that is younger than a day it is too little.",
             unit="currencyUSD",
+            idle="nothing was drawn within a day",
             kind="stat",
             queries=(
                 Query(

@@ -1,5 +1,6 @@
 """What every dashboard must have. That each query finds something is shown on a running pipeline: tests/observe."""
 
+import re
 from typing import Any
 
 import pytest
@@ -48,6 +49,15 @@ def test_a_panel_says_what_it_shows(panel: Panel) -> None:
     assert len({query.legend for query in panel.queries}) == len(panel.queries)
 
 
+@pytest.mark.parametrize("panel", PANELS)
+def test_a_panel_of_a_pool_that_sleeps_says_so(panel: Panel) -> None:
+    """What was divided by nothing is NaN, a curve that is not there: it is left out, and a sentence stands instead."""
+    assert panel.idle or panel.empty
+    for query in panel.queries:
+        if any(part in query.expr for part in (" / ", "histogram_quantile", "kiln_late")):
+            assert re.search(r"\) >=? 0", query.expr), query.expr
+
+
 @pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.name)
 def test_a_board_has_few_panels_and_asks_with_its_variables(board: Board) -> None:
     assert len(board.panels) <= 12
@@ -70,6 +80,7 @@ def test_grafana_gets_every_panel_and_query() -> None:
             targets = [(each["expr"], each["legendFormat"]) for each in rendered["targets"]]
             assert targets == [(query.expr, query.legend) for query in panel.queries]
             assert rendered["fieldConfig"]["defaults"]["unit"] == panel.unit
+            assert rendered["fieldConfig"]["defaults"]["noValue"] == (panel.empty or panel.idle)
         names = [variable["name"] for variable in document["templating"]["list"]]
         assert names == ["datasource", *(variable.name for variable in board.variables)]
         assert len({panel["id"] for panel in document["panels"]}) == len(board.panels)
