@@ -8,6 +8,7 @@ import pytest
 import typer
 
 from admission.settings import AdmissionLimits
+from gpu_consumer.gpu.settings import GpuTelemetrySettings
 from gpu_consumer.ledger import Ledger
 from gpu_consumer.settings import GpuConsumerSettings
 from infra.observe.alerts import alerts, rules
@@ -21,9 +22,9 @@ from tests.unit.infra.observe.deployment import CATALOGUE, POOLS
 ROOT = Path(__file__).parents[4]
 PAGES = sorted((ROOT / "docs" / "runbooks").glob("*.md"))
 ALERTS = {alert.name for alert in alerts(rules(POOLS, CATALOGUE).values())}
-PARTS = ("What it means.", "Look first", "Causes, the likely first", "Cure.", "Escalate")
+PARTS = ("What it means.", "Meanwhile.", "Look first", "Causes, the likely first", "Cure.", "Escalate")
 SETTINGS: tuple[Any, ...] = (
-    AdmissionLimits, AdmissionServiceSettings, AlertSettings, GpuConsumerSettings, ScalerSettings,
+    AdmissionLimits, AdmissionServiceSettings, AlertSettings, GpuConsumerSettings, GpuTelemetrySettings, ScalerSettings,
 )  # fmt: skip
 VARIABLES = {f"{each.model_config['env_prefix']}{name}".upper() for each in SETTINGS for name in each.model_fields}
 
@@ -40,6 +41,8 @@ def test_a_page_answers_in_order_what_one_asks_at_night(page: Path) -> None:
     assert text.startswith(f"# {page.stem}\n")
     places = [text.index(f"**{part}") for part in PARTS]
     assert places == sorted(places)
+    meanwhile = text[places[1] : places[2]]
+    assert re.search(r"\b(it|xid`?|and) (ends|does not end)\s+by\s+itself", meanwhile, re.IGNORECASE), "when is it over?"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
