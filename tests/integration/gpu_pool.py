@@ -12,6 +12,7 @@ from uuid import NAMESPACE_URL, uuid5
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from gpu_consumer import results
+from gpu_consumer.clock import Clock
 from gpu_consumer.consumer import GpuConsumer
 from gpu_consumer.engine import protocol
 from gpu_consumer.engine.protocol import DeviceInfo, Ready
@@ -73,6 +74,19 @@ def work_item(name: str, **changes: Any) -> WorkItem:
     return WorkItem(**(values | changes))
 
 
+class Hurried(Clock):
+    """A clock that a test moves on."""
+
+    def __init__(self) -> None:
+        self.ahead_seconds = 0
+
+    def steady(self) -> float:
+        return super().steady() + self.ahead_seconds
+
+    def wall_ms(self) -> int:
+        return super().wall_ms() + 1000 * self.ahead_seconds
+
+
 @dataclass
 class Running(Generic[E]):
     """A consumer at work."""
@@ -82,9 +96,29 @@ class Running(Generic[E]):
     metrics: GpuMetrics
     stop: asyncio.Event
     task: asyncio.Task[None]
+    clock: Hurried
 
     def count(self, name: str, **labels: str) -> float:
         return self.metrics.registry.get_sample_value(f"kiln_gpu_{name}", labels) or 0.0
+
+    def later(self, seconds: int) -> None:
+        """So much time passes for it, at once. The broker and the group hear nothing of that."""
+        self.clock.ahead_seconds += seconds
+        self.consumer._backlog.changed()
+
+    async def looked(self) -> None:
+        """Wait until it has looked whether anything moves, from its beginning to its end, or has ended."""
+        watch, begun = self.consumer._watch, 0
+        look = watch._count
+
+        def counted(ends: dict[TopicPartition, int]) -> None:
+            nonlocal begun
+            begun += 1
+            look(ends)
+
+        watch._count = counted  # type: ignore[method-assign]
+        await eventually(lambda: begun > 1 or self.task.done(), "a whole look")
+        watch._count = look  # type: ignore[method-assign]
 
     async def drain(self) -> None:
         self.stop.set()
@@ -151,14 +185,14 @@ class GpuPool:
         self, engine: E, ready: Ready, *, store: OutcomeStore | None = None, tracing: Tracing = OFF, **settings: Any
     ) -> AsyncIterator[Running[E]]:
         """The same with any engine that has started; it is not stopped."""
-        metrics, stop = GpuMetrics(), asyncio.Event()
+        metrics, stop, clock = GpuMetrics(), asyncio.Event(), Hurried()
         values: dict[str, Any] = {"pool": POOL, "engine": "instant", "batch_wait_seconds": 0.02, "poll_seconds": 0.05}
         values |= {"idle_seconds": 0.2, "grace_seconds": 15, "close_seconds": 3, "mark_seconds_min": 2}
         made = GpuConsumer(
             GpuConsumerSettings(**(values | settings)),
-            self.kafka, self.catalogue, engine, store or self.store, metrics, tracing=tracing,
+            self.kafka, self.catalogue, engine, store or self.store, metrics, clock=clock, tracing=tracing,
         )  # fmt: skip
-        running = Running(made, engine, metrics, stop, asyncio.create_task(made.run(ready, stop)))
+        running = Running(made, engine, metrics, stop, asyncio.create_task(made.run(ready, stop)), clock)
         try:
             yield running
         finally:

@@ -81,11 +81,13 @@ async def test_a_job_whose_deadline_is_over_does_not_run(pool: GpuPool) -> None:
 async def test_a_job_expires_while_another_runs(pool: GpuPool) -> None:
     engine = ScriptedEngine()
     engine.gate.clear()
-    soon = work_item("soon", deadline=datetime.now(UTC) + timedelta(seconds=4), config=config(name="b", bucket=2))
+    soon = work_item("soon", deadline=datetime.now(UTC) + timedelta(seconds=600), config=config(name="b", bucket=2))
     await pool.produce([work_item("long")], partition=0)
-    async with pool.consumer(engine):
+    async with pool.consumer(engine) as running:
         await eventually(lambda: len(engine.runs) == 1, "the long one runs")
         await pool.produce([soon], partition=0)
+        await eventually(lambda: running.consumer._backlog.count("queued") == 2, "the other one waits")
+        running.later(601)
         (result,) = await pool.wait_for_results(1)
         assert (result.request_id, result.status) == ("soon", "expired")
         engine.gate.set()
@@ -96,10 +98,11 @@ async def test_a_job_expires_while_another_runs(pool: GpuPool) -> None:
 async def test_a_deadline_reaches_what_runs(pool: GpuPool) -> None:
     engine = ScriptedEngine()
     engine.gate.clear()
-    soon = work_item("soon", deadline=datetime.now(UTC) + timedelta(seconds=4))
+    soon = work_item("soon", deadline=datetime.now(UTC) + timedelta(seconds=600))
     await pool.produce([soon, work_item("long")], partition=0)
-    async with pool.consumer(engine):
+    async with pool.consumer(engine) as running:
         await eventually(lambda: sum(map(len, engine.runs)) == 2, "both run")
+        running.later(601)
         (result,) = await pool.wait_for_results(1)
         assert (result.request_id, result.status) == ("soon", "expired")
         assert result.gpu_seconds == engine.gpu_seconds / 2, "as far as it came"

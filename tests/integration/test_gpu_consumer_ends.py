@@ -11,6 +11,11 @@ from tests.integration.gpu_pool import PATIENCE_SECONDS, GpuPool, Running, event
 from tests.scripted import ScriptedEngine
 
 
+@pytest.fixture
+def _looking_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpu_consumer.watch._PERIOD_SECONDS_MAX", 0.1)
+
+
 def started(running: Running[ScriptedEngine]) -> float:
     """How many jobs it has heard of that they have a slot."""
     return running.count("job_wait_seconds_count", lane="standard")
@@ -62,14 +67,17 @@ async def end_fetching(running: Running[ScriptedEngine]) -> None:
 
 
 # case AIO-04
+@pytest.mark.usefixtures("_looking_often")
 async def test_a_client_whose_fetching_has_died_ends_the_process(pool: GpuPool) -> None:
-    async with pool.consumer(progress_timeout_seconds=4) as running:
+    async with pool.consumer(progress_timeout_seconds=30) as running:
         await eventually(lambda: running.consumer._owner.all_open and running.consumer.ready() is None, "open")
         await eventually(lambda: bool(running.consumer._fetcher._consumer.assignment()), "assigned")
         await end_fetching(running)
         await pool.produce([work_item("lost")], partition=0)
+        await running.looked()
+        running.later(60)
         with pytest.raises(ExceptionGroup) as died:
-            await running.task
+            await asyncio.wait_for(running.task, PATIENCE_SECONDS)
         assert died.group_contains(NoProgress)
         assert "nothing moved" in (running.consumer.live() or "")
     async with pool.consumer():
@@ -85,36 +93,46 @@ async def hold_one(pool: GpuPool, running: Running[ScriptedEngine]) -> None:
 
 
 # case AIO-04
+@pytest.mark.usefixtures("_looking_often")
 async def test_a_job_that_is_held_does_not_hide_a_client_that_has_died(pool: GpuPool) -> None:
-    async with pool.consumer(progress_timeout_seconds=4) as running:
+    async with pool.consumer(progress_timeout_seconds=30) as running:
         await hold_one(pool, running)
         await end_fetching(running)
         await pool.produce([work_item("lost")], partition=0)
+        await running.looked()
+        running.later(60)
         with pytest.raises(ExceptionGroup) as died:
             await asyncio.wait_for(running.task, PATIENCE_SECONDS)
         assert died.group_contains(NoProgress)
 
 
+@pytest.mark.usefixtures("_looking_often")
 async def test_a_held_job_and_what_it_keeps_from_being_taken_are_a_named_wait(pool: GpuPool) -> None:
-    async with pool.consumer(progress_timeout_seconds=4, run_ahead_max=4) as running:
+    async with pool.consumer(progress_timeout_seconds=30, run_ahead_max=4) as running:
         await hold_one(pool, running)
         await pool.produce([work_item(f"job{n}") for n in range(8)], partition=0)
         await pool.wait_for_results(3)
-        await asyncio.sleep(7)  # beyond the time-out: the thing itself is that time passes
+        await eventually(lambda: running.count("settled_total", status="succeeded") == 3, "they are settled")
+        await running.looked()
+        running.later(60)
+        await running.looked()
         assert running.consumer.live() is None
         assert not running.task.done()
         assert running.count("lag_records", lane="standard", index="0") == 9, "what is taken is not finished"
 
 
 # case AIO-02
+@pytest.mark.usefixtures("_looking_often")
 async def test_a_consumer_that_its_group_has_dropped_for_good_ends(pool: GpuPool) -> None:
-    async with pool.consumer(progress_timeout_seconds=4) as first:
+    async with pool.consumer(progress_timeout_seconds=30) as first:
         await eventually(lambda: len(list(first.consumer._owner.open)) == 4, "open")
         coordinator = first.consumer._fetcher._consumer._coordinator
         coordinator._coordination_task.cancel()
         await coordinator._stop_heartbeat_task()
         async with pool.consumer() as second:
             await eventually(lambda: len(list(second.consumer._owner.open)) == 4, "the other one took over")
+            await first.looked()
+            first.later(60)
             with pytest.raises(ExceptionGroup) as died:
                 await asyncio.wait_for(first.task, PATIENCE_SECONDS)
             assert died.group_contains(NoProgress, match="the group does not know")

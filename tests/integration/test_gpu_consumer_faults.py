@@ -71,13 +71,14 @@ async def test_a_record_that_cannot_be_read_is_dead_lettered_and_its_neighbours_
 async def test_a_newer_work_item_is_held_while_others_pass_and_ends_as_expired(pool: GpuPool) -> None:
     async with pool.consumer() as running:
         await eventually(lambda: running.consumer.ready() is None, "ready")
-        newer = work_item("newer", deadline=datetime.now(UTC) + timedelta(seconds=8))
+        newer = work_item("newer", deadline=datetime.now(UTC) + timedelta(seconds=600))
         value = json.dumps(json.loads(encode(newer)) | {"schema_version": 2, "prompt": {"parts": []}}).encode()
         await pool.produce_raw([(pool.work(), 0, newer.job_id.encode(), value, newer.headers())])
         await pool.produce([work_item("fine")], partition=0)
         (fine,) = await pool.wait_for_results(1)
         assert fine.request_id == "fine"
         await eventually(lambda: "upgrade" in (running.consumer.ready() or ""), "not ready")
+        running.later(601)
         found = await pool.wait_for_results(2)
         await pool.wait_until_done()
         assert running.engine.runs_of(newer.job_id) == 0

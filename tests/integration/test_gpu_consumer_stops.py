@@ -1,10 +1,7 @@
 """Kill switches and pauses that reach a GPU consumer through control."""
 
 import pytest
-from aiokafka import TopicPartition
 
-from gpu_consumer.clock import Clock
-from gpu_consumer.consumer import GpuConsumer
 from schemas.codec import encode
 from schemas.control import Drop, Pause, control_key
 from schemas.request import LANES
@@ -18,24 +15,6 @@ async def say(pool: GpuPool, what: str, kind: str, name: str, said: Pause | Drop
     """As an operator does."""
     value = None if said is None else encode(said)
     await pool.produce_raw([(pool.catalogue.control, 0, control_key(what, kind, name), value, ())])
-
-
-def looks_of(consumer: GpuConsumer) -> list[None]:
-    """Grows each time that the consumer looks whether anything moves."""
-    looks: list[None] = []
-    look = consumer._watch._count
-
-    def counted(ends: dict[TopicPartition, int]) -> None:
-        look(ends)
-        looks.append(None)
-
-    consumer._watch._count = counted  # type: ignore[method-assign]
-    return looks
-
-
-class Later(Clock):
-    def steady(self) -> float:
-        return super().steady() + 60
 
 
 @pytest.mark.parametrize("subject", [("tenant", "blue"), ("config", "sketch"), ("pool", POOL)], ids="/".join)
@@ -69,12 +48,15 @@ async def test_a_drop_ends_what_runs_and_what_waits_and_nothing_that_comes_later
     assert not (await ledger_of(pool, 0)).marks
 
 
-async def test_a_paused_pool_finishes_what_runs_and_goes_on_when_it_is_resumed(pool: GpuPool) -> None:
+async def test_a_paused_pool_finishes_what_runs_and_goes_on_when_it_is_resumed(
+    pool: GpuPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpu_consumer.watch._PERIOD_SECONDS_MAX", 0.1)
     engine = ScriptedEngine()
     engine.gate.clear()
     running, taken, late = work_item("running", images=4), work_item("taken", images=40), work_item("late")
     await pool.produce([running], partition=0)
-    async with pool.consumer(engine, progress_timeout_seconds=6) as consumer:
+    async with pool.consumer(engine, progress_timeout_seconds=30) as consumer:
         gpu = consumer.consumer
         await eventually(lambda: sum(map(len, engine.runs)) == 4, "one job runs")
         await pool.produce([taken], partition=0)
@@ -88,13 +70,10 @@ async def test_a_paused_pool_finishes_what_runs_and_goes_on_when_it_is_resumed(p
             "what runs has ended, and what was claimed to run next",
         )
         ran = sum(map(len, engine.runs))
-        looks = looks_of(gpu)
-        await eventually(lambda: bool(looks), "a look after all has ended")
-        gpu._watch._clock = Later()
-        looks.clear()
-        ended = consumer.task.done
-        await eventually(lambda: len(looks) > 1 or ended(), "a look after the time for which it may stand still")
-        assert not ended()
+        await consumer.looked()
+        consumer.later(60)
+        await consumer.looked()
+        assert not consumer.task.done()
         assert sum(map(len, engine.runs)) == ran < 44
         assert await pool.lag() >= 2
         assert (gpu.live(), gpu.ready(), consumer.count("paused")) == (None, None, 1)
