@@ -130,7 +130,9 @@ async def test_what_was_marked_and_not_sent_when_its_partition_moved_is_handed_o
                     return both.is_set() and await is_live_member()
 
                 second.consumer._owner._is_live_member = later
-                await eventually(lambda: len(second.engine.batches) == 2, "it begins what moved")
+                await eventually(
+                    lambda: sum(len(each.items) for each in second.engine.batches) == 2, "it begins what moved"
+                )
                 assert second.consumer._fetcher._assignor.moved == set(handed_over)
                 taken.set()
                 found = await pool.wait_for_results(4)
