@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from admission.placement import Bounds
+from streams.metric import SEEN_SECONDS
 
 
 class AdmissionServiceSettings(BaseSettings):
@@ -62,7 +63,7 @@ class AdmissionServiceSettings(BaseSettings):
     stall_seconds: Annotated[float, Field(gt=0, le=3600)] = Field(
         default=60.0, description="Lag without progress for so long, and without a named wait, is not alive."
     )
-    refresh_seconds: Annotated[float, Field(gt=0, le=600)] = Field(
+    refresh_seconds: Annotated[float, Field(gt=0, le=SEEN_SECONDS / 2)] = Field(
         default=5.0,
         description="Topics, lag, the ages of views, signing keys and lists of terms are looked at this often.",
     )

@@ -14,7 +14,7 @@ from infra.scaler.book import Book, Place
 from infra.scaling.keda import Partition
 from schemas.errors import told
 from schemas.topics import Catalogue
-from streams.kafka.clients import admin_client, log_consumer, stop_client
+from streams.kafka.clients import admin_client, log_consumer, look_up, stop_client
 from streams.kafka.groups import members_of
 from streams.kafka.lag import committed_offsets
 from streams.kafka.renewal import is_consumer
@@ -82,6 +82,7 @@ class Groups:
         # Ends after the offsets: a lag may be told too high for a moment, never too low.
         watermarks = {pool: book.watermarks() for pool, book in self._books.items()}
         committed = {pool: await committed_offsets(admin, self._catalogue.gpu_group(pool)) for pool in self._books}
+        look_up(reader, list(where))
         begins = await reader.beginning_offsets(list(where))
         ends = await reader.end_offsets(list(where))
         seen: dict[str, dict[Place, Partition]] = {pool: {} for pool in self._books}

@@ -5,6 +5,8 @@ from typing import Annotated
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from streams.metric import SEEN_SECONDS
+
 
 class GateSettings(BaseSettings):
     """How requests pass. The environment is read here and nowhere else."""
@@ -24,7 +26,7 @@ class GateSettings(BaseSettings):
     stall_seconds: Annotated[float, Field(gt=0, le=3600)] = Field(
         default=60.0, description="Lag without progress for so long, and without a named wait, is not alive."
     )
-    refresh_seconds: Annotated[float, Field(gt=0, le=600)] = Field(
+    refresh_seconds: Annotated[float, Field(gt=0, le=SEEN_SECONDS / 2)] = Field(
         default=5.0, description="Lag is looked at this often."
     )
     health_host: str = Field(default="127.0.0.1", description="0.0.0.0 in a pod.")

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from streams.gate.settings import GateSettings
+from streams.metric import SEEN_SECONDS
 from streams.settings import AdmissionServiceSettings
 
 
@@ -32,3 +34,11 @@ def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_contradictions_are_refused(given: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValidationError, match=sentence):
         AdmissionServiceSettings(**given)
+
+
+@pytest.mark.parametrize("made", [AdmissionServiceSettings, GateSettings])
+def test_what_is_seen_is_looked_at_twice_before_it_leaves(made: type[AdmissionServiceSettings | GateSettings]) -> None:
+    """Else a gauge would come and go while all is well."""
+    assert made(refresh_seconds=SEEN_SECONDS / 2).refresh_seconds == SEEN_SECONDS / 2
+    with pytest.raises(ValidationError, match="refresh_seconds"):
+        made(refresh_seconds=SEEN_SECONDS)
