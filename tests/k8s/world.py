@@ -31,7 +31,8 @@ BY_LAG, BY_SECONDS = "by-lag", "by-seconds"
 REPLICAS_MAX = 4
 SCALER_PORT = 49700
 _PARTITIONS = 2 * REPLICAS_MAX
-_JOB_SECONDS, _LONG_SECONDS = 1.0, 300.0  # by price; what is long runs until it may end
+_JOB_SECONDS, LONG_SECONDS = 1.0, 300.0  # by price; what is long runs until it may end
+_STEPS, _LONG_STEPS = 4, 100
 # Quick for a test: a real pool goes in as slowly as its pods load, and a window is minutes.
 _SCALING = {
     "wait_seconds": 15, "item_seconds": _JOB_SECONDS, "polling_seconds": 1, "cooldown_seconds": 5,
@@ -81,7 +82,10 @@ def make_world(folder: Path, bootstrap: str) -> World:
     """Write the declarations into `folder` and create the topics."""
     (folder / "configs").mkdir(parents=True)
     for pool in (BY_LAG, BY_SECONDS):
-        for config in _configs(pool):
+        configs = list(_configs(pool))
+        hashes = {config.versions[1].config_hash for config in configs}
+        assert len(hashes) == len(configs), "two configurations with one hash have one measured price"
+        for config in configs:
             text = yaml.safe_dump(config.model_dump(mode="json"))
             (folder / "configs" / f"{config.name}.yaml").write_text(text, encoding="utf-8")
     problems = write_lock(load_configs(folder / "configs"), folder / "configs")
@@ -128,12 +132,13 @@ def _configs(pool: str) -> Iterator[ConfigFile]:
     for partition, name in enumerate(quick(pool)):
         tried = (_config(name, pool, _JOB_SECONDS, seed) for seed in count())
         yield next(each for each in tried if preferred(each.versions[1].config_hash, _PARTITIONS) == partition)
-    yield _config(long(pool), pool, _LONG_SECONDS, 0)
+    # A hash of its own, which a price alone does not give: what is measured of the quick ones is not measured of it.
+    yield _config(long(pool), pool, LONG_SECONDS, 0, steps=_LONG_STEPS)
 
 
-def _config(name: str, pool: str, seconds: float, seed: int) -> ConfigFile:
+def _config(name: str, pool: str, seconds: float, seed: int, *, steps: int = _STEPS) -> ConfigFile:
     version = {
-        "family": "sd15", "model": {"name": "tiny", "digest": "sha256:" + "0" * 64}, "steps": 4, "width": 64,
+        "family": "sd15", "model": {"name": "tiny", "digest": "sha256:" + "0" * 64}, "steps": steps, "width": 64,
         "height": 64, "bucket": 4, "pool": pool, "guidance_scale": 1 + seed / 100,
         "price": {"gpu_seconds": seconds, "vram_bytes": 1 << 20},
     }  # fmt: skip
