@@ -29,8 +29,9 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Fields are None where the answer did not come so far. `wait_*`: until its turn, in seconds. `silent_partitions`
-    of requests told nothing of late, and what waits in them is not counted."""
+    """Fields are None where the answer did not come so far. `wait_*`: until its turn, in seconds, with the GPUs that
+    are there now, if any, and with all that the pool may have. `silent_partitions` of requests told nothing of late,
+    and what waits in them is not counted."""
 
     enters: bool
     config: str | None = None
@@ -64,9 +65,8 @@ class Quote:
         if self.gpu_seconds is not None:
             yield "price", f"{counted(self.gpu_seconds, 'GPU-second')}, {self.usd:.4f} USD"
         if self.wait_seconds_soonest is not None:
-            gpus = "" if self.gpus_now is None else counted(self.gpus_now, "GPU")
-            now = gpus and f"{self.wait_seconds_now:.0f} s with the {gpus} now, "
-            yield "wait", f"{now}{self.wait_seconds_soonest:.0f} s with all {self.gpus_max} of pool {self.pool}"
+            soonest = f"{self.wait_seconds_soonest:.0f} s with all {self.gpus_max} of pool {self.pool}"
+            yield "wait", f"{self._with_those_there()}{soonest}"
         if self.lane is not None:
             yield "lane", self.lane
         for each in self.left:
@@ -74,6 +74,13 @@ class Quote:
         yield "verdict", verdict(enters=self.enters, code=self.code, message=self.message)
         if self.silent_partitions:
             yield "note", silence(self.silent_partitions)
+
+    def _with_those_there(self) -> str:
+        if self.gpus_now is None:
+            return ""
+        if not self.gpus_now:
+            return "no GPU is there now, "
+        return f"{self.wait_seconds_now:.0f} s with the {counted(self.gpus_now, 'GPU')} now, "
 
 
 def verdict(*, enters: bool, code: str | None, message: str | None) -> str:
@@ -102,7 +109,7 @@ def quote_of(answer: Answer, world: World, silent: tuple[int, ...]) -> Quote:
         usd=usd,
         gpus_now=None if wait is None else wait.gpus,
         gpus_max=None if wait is None else wait.full,
-        wait_seconds_now=None if wait is None or wait.gpus is None else wait.now_seconds,
+        wait_seconds_now=wait.now_seconds if wait is not None and wait.gpus else None,
         wait_seconds_soonest=None if wait is None else wait.soonest_seconds,
         left=tuple(_left(each, world) for each in answer.decided.bookings),
         code=decision.code,

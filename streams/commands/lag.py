@@ -10,6 +10,8 @@ from rich.table import Table
 from schemas.request import LANES
 from schemas.topics import Catalogue
 from streams.commands.common import deployment, run
+from streams.kafka.admin import require_topics
+from streams.kafka.errors import LogUnavailable
 from streams.kafka.lag import Offsets, group_lag, group_offsets
 from streams.kafka.settings import KafkaSettings
 
@@ -29,6 +31,10 @@ def lag(as_json: Annotated[bool, typer.Option("--json", help="{group: {topic: la
 
 async def _read() -> dict[str, dict[str, int]]:
     kafka, catalogue = deployment(with_tenants=True)
+    try:
+        await require_topics(kafka, [topic for topics in _groups(catalogue).values() for topic in topics])
+    except LogUnavailable as error:
+        typer.echo(f"note: {error}; nothing can wait in it", err=True)  # the others may be looked at all the same
     return await all_lags(kafka, catalogue)
 
 
