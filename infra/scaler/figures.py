@@ -154,8 +154,9 @@ class Figures:
                 self._metrics.set("source_age_seconds", age, pool=pool, source=source)
             offsets_there = ages["offsets"] <= self._settings.age_seconds_max
             self._metrics.tell("consumers", self._groups.consumers(pool) if offsets_there else None, pool=pool)
-            self._metrics.set("disbelieved_partitions", len(book.disbelieved()), pool=pool)
             signal = self.current(pool)
+            disbelieved = None if signal is None else len(book.disbelieved())
+            self._metrics.tell("disbelieved_partitions", disbelieved, pool=pool)
             for lane in LANES:
                 seconds = None if signal is None else signal.waiting[lane]
                 self._metrics.tell("waiting_gpu_seconds", seconds, pool=pool, lane=lane)

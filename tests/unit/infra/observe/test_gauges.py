@@ -30,7 +30,6 @@ OWN = {
     "kiln_gpu_start_seconds",  # of the last start
     "kiln_gpu_tenant_budget_usd_per_month",
     "kiln_gpu_view_age_seconds",
-    "kiln_scaler_disbelieved_partitions",
     "kiln_scaler_signal_age_seconds",
     "kiln_scaler_source_age_seconds",
     "kiln_scaler_streams",
@@ -45,6 +44,7 @@ TAKEN_BACK = {
     "kiln_gpu_passed_by_partitions",
     "kiln_gpu_step_seconds",
     "kiln_scaler_consumers",
+    "kiln_scaler_disbelieved_partitions",
     "kiln_scaler_replicas_in_time",
     "kiln_scaler_running_gpu_seconds",
     "kiln_scaler_waiting_gpu_seconds",

@@ -130,6 +130,7 @@ async def test_what_is_told_no_more_is_exposed_no_more(sources: Sources) -> None
         "kiln_scaler_running_gpu_seconds": {"pool": POOL},
         "kiln_scaler_replicas_in_time": {"pool": POOL},
         "kiln_scaler_consumers": {"pool": POOL},
+        "kiln_scaler_disbelieved_partitions": {"pool": POOL},
     }
     sources.are(offsets=1, records=1, ledger=1)
     sources.work(3)
@@ -138,7 +139,7 @@ async def test_what_is_told_no_more_is_exposed_no_more(sources: Sources) -> None
     assert sources.exposed("kiln_scaler_consumers", {"pool": POOL}) is None, "only the group knows of them"
     assert sources.exposed("kiln_scaler_running_gpu_seconds", {"pool": POOL}) == 0
     sources.are(offsets=61, records=61, ledger=61)
-    assert [sources.exposed(*each) for each in ours.items()] == [None] * 4
+    assert [sources.exposed(*each) for each in ours.items()] == [None] * len(ours)
     assert sources.exposed("kiln_scaler_signal_age_seconds", {"pool": POOL}) == 61
     sources.are(offsets=1)
     assert None not in [sources.exposed(*each) for each in ours.items()]
