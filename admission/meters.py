@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from admission.bucket import level, wait_ms
 from admission.spans import day_ends_ms, day_of, month_ends_ms, month_of
+from schemas.counted import counted
 from schemas.tenancy import Level, Use
 from schemas.tenants import KeyQuota, Rate, Span
 
@@ -129,10 +130,10 @@ def _span(use: Use | None, span: int, number: int) -> Use:
 
 def _over(use: Use, span: Span, gpu_seconds: float, name: str, wait: int) -> Iterator[Short]:
     if span.requests is not None and use.requests >= span.requests:
-        yield Short(f"{span.requests} requests {name}", wait)
+        yield Short(f"{counted(span.requests, 'request')} {name}", wait)
     if span.gpu_seconds is not None and use.gpu_seconds + gpu_seconds > span.gpu_seconds:
         never = gpu_seconds > span.gpu_seconds
-        yield Short(f"{span.gpu_seconds:g} GPU-seconds {name}", None if never else wait)
+        yield Short(f"{counted(span.gpu_seconds, 'GPU-second')} {name}", None if never else wait)
 
 
 def _given_back(use: Use | None, number: int, gpu_seconds: float) -> Use | None:

@@ -32,6 +32,7 @@ from gpu_consumer.stops import Stops
 from gpu_consumer.store.outcomes import OutcomeStore
 from gpu_consumer.traces import JobTraces
 from gpu_consumer.watch import Watch
+from schemas.counted import counted
 from schemas.errors import Undecodable
 from schemas.outcome import WorkRecord
 from schemas.request import Lane
@@ -152,7 +153,7 @@ class GpuConsumer:
         if (wrong := self._watch.stuck or self._watch.waiting_for()) is not None:
             return wrong
         if problems := self._backlog.problems():
-            return f"{len(problems)} jobs are held: {problems[0]}"
+            return f"{counted(len(problems), 'job')} held: {problems[0]}"
         if not self._owner.all_open:
             return self._owner.problem or "opening the leases of the partitions just assigned"
         return None

@@ -5,6 +5,7 @@ from admission.settings import AdmissionLimits
 from admission.state import State
 from admission.world import World
 from schemas.config import GenerationConfig
+from schemas.counted import counted
 from schemas.families import FAMILY_LIMITS
 
 
@@ -21,8 +22,8 @@ def dimensions(draft: Draft, state: State, world: World) -> StageResult:
         cure = f"ask for at most {fit}" if fit else "choose a smaller config"
         return Refusal(
             "invalid_dimensions",
-            f"{images} images of config {config.label} are {images * each} pixels, of {limits.request_pixels_max} that "
-            f"a request may have; {cure}",
+            f"{counted(images, 'image')} of config {config.label}: {images * each} pixels, and a request may have "
+            f"{limits.request_pixels_max}; {cure}",
             "images" if fit else "config",
         )
     return None

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from schemas.counted import counted
 from schemas.errors import CommandError, told
 
 _WAIT_SECONDS = 600  # the consumer gives up before
@@ -34,4 +35,4 @@ def profile(
         output.write_bytes(trace)
     except OSError as error:
         raise CommandError(f"{output} cannot be written: {told(error)}; name another file by --output") from error
-    typer.echo(f"{output}: {steps} steps, {len(trace):,} bytes; open it at https://ui.perfetto.dev")
+    typer.echo(f"{output}: {counted(steps, 'step')}, {len(trace):,} bytes; open it at https://ui.perfetto.dev")

@@ -198,7 +198,7 @@ async def _drive(
                     break
                 if time.monotonic() - began > _DONE_SECONDS:
                     raise CommandError(
-                        f"{len(waiting)} requests have not ended after {_DONE_SECONDS:.0f} s; see {folder}/logs"
+                        f"requests that have not ended after {_DONE_SECONDS:.0f} s: {len(waiting)}; see {folder}/logs"
                     )
         seconds = time.monotonic() - began
         results += await client.poll(1.0)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from schemas.counted import counted
 from schemas.topics import TopicSpec
 
 _RENEWALS = 4
@@ -32,8 +33,8 @@ def drift(spec: TopicSpec, observed: Observed | None, replication: int) -> Itera
         return
     if observed.partitions != spec.partitions:
         yield (
-            f"{spec.name} has {observed.partitions} partitions and the catalogue says {spec.partitions}; correct the "
-            "setting, or create the topic anew, since a changed count sends keys elsewhere."
+            f"{spec.name} has {counted(observed.partitions, 'partition')} and the catalogue says {spec.partitions}; "
+            "correct the setting, or create the topic anew, since a changed count sends keys elsewhere."
         )
     for key, wanted in spec.config.items():
         found = observed.config.get(key)
@@ -54,8 +55,8 @@ def forgets(retention_minutes: int, renew_seconds: float, setting: str) -> str |
     if retention_minutes >= wanted:
         return None
     return (
-        f"The brokers forget the offsets of a group at rest after {retention_minutes} minutes, and then what was done "
-        f"counts as work again; raise offsets.retention.minutes to {wanted}, or lower {setting} to "
+        f"The brokers forget the offsets of a group at rest after {counted(retention_minutes, 'minute')}, and then "
+        f"what was done counts as work again; raise offsets.retention.minutes to {wanted}, or lower {setting} to "
         f"{retention_minutes * 60 / _RENEWALS:g}."
     )
 
@@ -64,8 +65,8 @@ def _in_sync_drift(name: str, observed: Observed) -> Iterator[str]:
     found = int(observed.config.get("min.insync.replicas", "1"))
     if found > observed.replicas:
         yield (
-            f"{name} has min.insync.replicas={found} and {observed.replicas} replicas, so it acknowledges nothing; "
-            f"alter it to {min_in_sync(observed.replicas)}."
+            f"{name} has min.insync.replicas={found} and {counted(observed.replicas, 'replica')}, so it acknowledges "
+            f"nothing; alter it to {min_in_sync(observed.replicas)}."
         )
     elif found < min_in_sync(observed.replicas):
         yield (

@@ -85,7 +85,7 @@ async def test_in_sync_replicas_that_can_never_be_reached_are_told(kafka: KafkaS
     spec = TopicSpec(f"{prefix}.stuck", 1, {"min.insync.replicas": "2"})
     await create_topics(kafka, Specs((spec,)), replication=1)
     assert await check_topics(kafka, Specs((spec,)), replication=1) == [
-        f"{spec.name} has min.insync.replicas=2 and 1 replicas, so it acknowledges nothing; alter it to 1."
+        f"{spec.name} has min.insync.replicas=2 and 1 replica, so it acknowledges nothing; alter it to 1."
     ]
 
 

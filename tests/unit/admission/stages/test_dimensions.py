@@ -64,7 +64,7 @@ def test_all_pictures_of_a_request_are_counted_together() -> None:
     accepted(decided(config, images=4, **budget))
     result = rejected(decided(config, images=5, **budget))
     assert (result.code, result.field) == ("invalid_dimensions", "images")
-    assert "5 images of config sketch@1 are 1310720 pixels" in result.message
+    assert "5 images of config sketch@1: 1310720 pixels" in result.message
     assert result.message.endswith("; ask for at most 4")
 
 

@@ -24,12 +24,12 @@ def test_missing_is_all_there_is_to_say() -> None:
 @pytest.mark.parametrize(
     ("observed", "replication", "said"),
     [
-        (Observed(1, 1, CONFIG), 1, "t has 1 partitions and the catalogue says 2; "),
+        (Observed(1, 1, CONFIG), 1, "t has 1 partition and the catalogue says 2; "),
         (Observed(2, 1, CONFIG | {"retention.ms": "6"}), 1, "t has retention.ms=6 and the catalogue says 5; "),
         (Observed(2, 1, {"cleanup.policy": "compact,delete"}), 1, "t has retention.ms=None and the catalogue says 5; "),
         (Observed(2, 1, CONFIG | {"cleanup.policy": "delete"}), 1, "t has cleanup.policy=delete and the catalogue "),
         (Observed(2, 1, CONFIG), 3, "t has 1 of 3 replicas and loses records with a broker; "),
-        (Observed(2, 1, CONFIG | {"min.insync.replicas": "2"}), 1, "t has min.insync.replicas=2 and 1 replicas, so "),
+        (Observed(2, 1, CONFIG | {"min.insync.replicas": "2"}), 1, "t has min.insync.replicas=2 and 1 replica, so "),
         (Observed(2, 3, CONFIG | {"min.insync.replicas": "1"}), 3, "t has min.insync.replicas=1, so an acknowledged "),
         (Observed(2, 3, CONFIG | {"min.insync.replicas": "3"}), 3, "t has min.insync.replicas=3 with as many "),
     ],
