@@ -1,7 +1,7 @@
 """Ways to scale a pool, replayed beside each other, and the settings to take."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 from infra.planner.race import Aim, Task, race
 from infra.planner.replay import Outcome
@@ -12,8 +12,8 @@ __all__ = ["NAMES", "Plan", "Setting", "Task", "Way", "compare"]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`best`: of each way the cheapest setting that reaches the goal, else the one that comes nearest; `declared`: what
-    the pool has now."""
+    """`best`: of each way the cheapest setting that reaches the goal, else the one that comes nearest; so that the
+    oracle is behind none of the others, it is one of them where that is better. `declared`: what the pool has now."""
 
     work_hours: float
     best: dict[Way, tuple[Setting, Outcome]]
@@ -39,10 +39,19 @@ def compare(
     tried = list(settings(task.pool, item_seconds, present_seconds or item_seconds))
     aim = Aim.of(task.requests, goal)
     outcomes = race(task, tried, aim, progress)
-    best = {}
-    for way in NAMES:
-        pairs = [(setting, outcome) for setting, outcome in outcomes.items() if setting.way == way]
-        best[way] = min(pairs, key=lambda pair: aim.rank(pair[1]))
+    best: dict[Way, tuple[Setting, Outcome]] = {
+        way: _best({each: outcomes[each] for each in outcomes if each.way == way}, aim)
+        for way in NAMES
+        if way != "oracle"
+    }
+    setting, outcome = _best(outcomes, aim)
+    if setting.way != "oracle":  # who knows what will come can do as this does
+        setting = replace(setting, way="oracle", like=setting.way)
+    best["oracle"] = setting, outcome
     progress(1.0)
     work = sum(request.seconds for request in task.requests) / 3600
     return Plan(work, best, (tried[0], outcomes[tried[0]]))
+
+
+def _best(outcomes: Mapping[Setting, Outcome], aim: Aim) -> tuple[Setting, Outcome]:
+    return min(outcomes.items(), key=lambda pair: aim.rank(pair[1]))

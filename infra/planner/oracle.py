@@ -11,14 +11,18 @@ from schemas.pools import Pool as Declared
 
 STEP_SECONDS = 15.0
 HEADROOMS = (1.0, 1.25, 1.5, 2.0, 3.0)  # to be tried
+_GRAIN_SECONDS = 5.0  # so exactly are deadlines looked at
 
 
 class Oracle:
     """Has what the deadlines of the work that will be there ask for, `headroom` times as much; and, as our signal has,
-    what those of the work there is ask for: what was foreseen to be done by now and is not."""
+    what those of the work there is ask for: what was foreseen to be done by now and is not.
+
+    It is no bound: it reckons with work that any replica can do, while a pool's falls to partitions and swaps models.
+    """
 
     def __init__(self, requests: Sequence[Request], until: float, declared: Declared, headroom: float) -> None:
-        self._needed = needed(requests, until, headroom)
+        self._needed = needed(requests, until, headroom, declared.replicas_max)
         self._declared = declared
 
     def look(self, now: float, pool: Pool) -> float:
@@ -32,31 +36,62 @@ class Oracle:
         return now + STEP_SECONDS
 
 
-def needed(requests: Sequence[Request], until: float, headroom: float) -> list[int]:
-    """Replicas at each step: with so many, and the earliest deadline first, what has come by then is done in time. It
-    is the highest of work due by a moment over the time until then (Yao, Demers and Shenker, 1995), with headroom."""
-    due: list[tuple[float, int, float]] = []  # deadline, number, GPU-seconds left
+def needed(requests: Sequence[Request], until: float, headroom: float, most: int) -> list[int]:
+    """Replicas at each step, `most` at most: with so many, and the earliest deadline first, what has come by then is
+    done in time. It is the highest of work due by a moment over the time until then (Yao, Demers and Shenker, 1995).
+    Work takes `headroom` times its seconds. What `most` cannot do in time is given up when it is too late to begin."""
+    due = _Due()
     coming, sizes, now = 0, [], 0.0
     while now < until:
         while coming < len(requests) and requests[coming].arrival <= now:
-            request = requests[coming]
-            insort(due, (request.deadline, request.number, request.seconds))
+            due.add(requests[coming])
             coming += 1
-        size, before = 0.0, 0.0
-        for deadline, _, seconds in due:
-            before += seconds
-            size = max(size, before / max(deadline - seconds - now, STEP_SECONDS))
-        sizes.append(math.ceil(size * headroom))
-        _work(due, sizes[-1] * STEP_SECONDS)
+        sizes.append(min(most, math.ceil(due.rate(now) * headroom)))
+        due.work(sizes[-1] * STEP_SECONDS / headroom)
         now += STEP_SECONDS
+        due.give_up(now)
     return sizes
 
 
-def _work(due: list[tuple[float, int, float]], seconds: float) -> None:
-    while due and seconds > 0:
-        deadline, number, left = due[0]
-        if left > seconds:
-            due[0] = (deadline, number, left - seconds)
+class _Due:
+    """GPU-seconds by the last moment to begin, of so many that are not told apart: a trace has more requests."""
+
+    def __init__(self) -> None:
+        self._moments: list[float] = []  # in order
+        self._seconds: dict[float, float] = {}
+
+    def add(self, request: Request) -> None:
+        """What has no deadline is never due."""
+        if math.isinf(request.deadline):
             return
-        seconds -= left
-        del due[0]
+        moment = (request.deadline - request.seconds) // _GRAIN_SECONDS * _GRAIN_SECONDS
+        if moment not in self._seconds:
+            insort(self._moments, moment)
+            self._seconds[moment] = 0.0
+        self._seconds[moment] += request.seconds
+
+    def rate(self, now: float) -> float:
+        """GPU-seconds a second."""
+        rate = before = 0.0
+        for moment in self._moments:
+            before += self._seconds[moment]
+            rate = max(rate, before / max(moment - now, STEP_SECONDS))
+        return rate
+
+    def work(self, seconds: float) -> None:
+        while self._moments and seconds > 0:
+            moment = self._moments[0]
+            left = self._seconds[moment] - seconds
+            if left > 0:
+                self._seconds[moment] = left
+                return
+            seconds = -left
+            self._forget(moment)
+
+    def give_up(self, now: float) -> None:
+        while self._moments and self._moments[0] + _GRAIN_SECONDS < now:
+            self._forget(self._moments[0])
+
+    def _forget(self, moment: float) -> None:
+        self._moments.remove(moment)
+        del self._seconds[moment]

@@ -10,13 +10,12 @@ from typing import Any
 from infra.planner.deciding import Routed
 from infra.planner.replay import GivenUp, House, Outcome, Standing, replay, to_its_end
 from infra.planner.request import Request
-from infra.planner.ways import NAMES, Asked, Setting, rules_of, scaler_of
+from infra.planner.ways import NAMES, Asked, Setting, Way, rules_of, scaler_of
 from schemas.pools import Pool
 
 _TOLD_SECONDS = 1.0  # between two words on how far they have come
 _ROUNDING = 1e-9
 _FINE = 100  # a fixed size is found to so small a part of it
-_WAYS = list(NAMES)
 
 Rank = tuple[float, float]  # deadlines missed beyond what is allowed, and GPU-seconds paid: the lower the better
 Tell = Callable[[float], None]
@@ -73,19 +72,28 @@ class _Racer:
 
     def replayed(self, number: int, setting: Setting, *, always: bool) -> Outcome | None:
         """None: it was given up. `always`: it is not."""
-        place = 2 * _WAYS.index(setting.way)
 
         def goes_on(standing: Standing) -> bool:
             self._shares[number] = standing.now / self._task.until
-            return always or self._aim.rank_at_best(standing) <= tuple(self._ranks[place : place + 2])
+            return always or self._aim.rank_at_best(standing) <= self._reached(setting.way)
 
         outcome = self._run(setting, goes_on)
         if outcome is not None:
-            with self._ranks.get_lock():
-                known = tuple(self._ranks[place : place + 2])
-                self._ranks[place : place + 2] = min(known, self._aim.rank(outcome))
+            self._reach(setting.way, outcome)
         self._shares[number] = 1.0
         return outcome
+
+    def _reached(self, way: Way) -> Rank:
+        """The best so far: of the way, and for the oracle of any, since who knows what comes can do as they do."""
+        return min(
+            (self._ranks[2 * n], self._ranks[2 * n + 1]) for n, each in enumerate(NAMES) if way in (each, "oracle")
+        )
+
+    def _reach(self, way: Way, outcome: Outcome) -> None:
+        place = 2 * list(NAMES).index(way)
+        with self._ranks.get_lock():
+            known = (self._ranks[place], self._ranks[place + 1])
+            self._ranks[place : place + 2] = min(known, self._aim.rank(outcome))
 
     def smallest(self, number: int) -> tuple[Setting, Outcome]:
         """The least number of replicas, all the time, that reaches the goal, to a hundredth; else as many as there may
@@ -113,6 +121,7 @@ class _Racer:
             outcome = self._run(Setting("fixed", most), to_its_end)
             assert outcome is not None, "it is never given up"
             found = Setting("fixed", most), outcome
+        self._reach("fixed", found[1])
         self._shares[number] = 1.0
         return found
 
@@ -148,7 +157,7 @@ def race(task: Task, settings: Sequence[Setting], aim: Aim, tell: Tell) -> dict[
     `tell` hears the share of all that is done, about each second. Blocks until then.
     """
     router = Routed.of(task.requests, task.house.partitions)
-    ranks = multiprocessing.Array("d", [math.inf] * 2 * len(_WAYS))
+    ranks = multiprocessing.Array("d", [math.inf] * 2 * len(NAMES))
     shares = multiprocessing.Array("d", len(settings) + 1)
     with ProcessPoolExecutor(initializer=_begin, initargs=(task, aim, router, ranks, shares)) as workers:
         try:

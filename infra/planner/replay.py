@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from infra.planner.deciding import PlacedRouter, SchedulerQueue
+from infra.planner.deciding import Routed, SchedulerQueue
 from infra.planner.pool import Pool, Router, Scaler
 from infra.planner.request import Request
 
@@ -178,13 +178,13 @@ def replay(
     closes: bool = False,
     goes_on: Callable[[Standing], bool] = to_its_end,
 ) -> Outcome:
-    """`router`: None is admission's, asked anew. `closes`: what is paid and busy counts until all is done, not until
+    """`router`: None is admission's. `closes`: what is paid and busy counts until all is done, not until
     the end. `goes_on` is asked every so often; where it says no, GivenUp is raised."""
     outcome = Outcome()
     pool = Pool(
         Priced(house.swap_seconds),
         house.partitions,
-        router or PlacedRouter(house.partitions),
+        router or Routed.of(requests, house.partitions),
         lambda: SchedulerQueue(house.batch_wait_seconds, house.affinity_wait_seconds, house.look_ahead),
         backlog_max=house.backlog_max,
         watcher=outcome,

@@ -29,14 +29,15 @@ _TARGET_TIMES = (1, 4, 16)  # of the objective: at the highest little but deadli
 @dataclass(frozen=True, slots=True)
 class Setting:
     """`amount`: replicas, a share, a threshold, GPU-seconds, or headroom, as the way has it; `window`: seconds of
-    scaling in."""
+    scaling in. `like`: of an oracle that does as another way does, with that one's setting."""
 
     way: Way
     amount: float = 0.0
     window: int = 0
+    like: Way | None = None
 
     def __str__(self) -> str:
-        match self.way:
+        match self.like or self.way:
             case "fixed":
                 return f"{self.amount:.0f} replica{'s' * (self.amount != 1)}"
             case "utilisation":

@@ -18,7 +18,7 @@ def test_the_week_is_as_much_work_as_is_said_and_the_same_each_time() -> None:
 
 def test_ours_has_one_setting_and_the_others_a_grid() -> None:
     ways = [case.way for case in cases(120.0)]
-    assert ways.count("ours") == 1
+    assert ways.count("gpu_seconds") == 1
     assert min(ways.count(way) for way in ("fixed", "utilisation", "lag")) >= 6
 
 

@@ -9,6 +9,7 @@ from infra.planner.compare import Setting, Task, compare
 from infra.planner.oracle import needed
 from infra.planner.replay import House
 from infra.planner.request import Request
+from infra.planner.shape import Kind, flat
 from schemas.pools import Pool
 
 CONFIG = free_config("a", "m", 10.0)
@@ -49,9 +50,26 @@ def test_nothing_is_advised_where_nothing_reaches_the_goal() -> None:
     assert found.best["fixed"][0].amount == POOL.replicas_max
 
 
+@pytest.mark.parametrize(("seed", "gpus", "goal"), [(1, 2.0, 1.0), (2, 4.0, 0.95), (3, 9.0, 1.0)])
+def test_no_way_misses_fewer_deadlines_than_the_oracle_for_as_many_gpu_hours(
+    seed: int, gpus: float, goal: float
+) -> None:
+    """Also where models are swapped all the time, and where no pool could do it all."""
+    kinds = [Kind(free_config(f"c{n}", f"m{n}", 2.0 + n), 1.0, "standard", 90.0 + 60 * n) for n in range(6)]
+    requests = list(flat(600.0).arrivals(kinds, gpus, seed))
+    found = compare(Task(requests, POOL, House(POOL.partitions, POOL.load_seconds), 1200.0), 4.5, goal)
+    _, oracle = found.best["oracle"]
+    for _, outcome in (*found.best.values(), found.declared):
+        assert outcome.paid_seconds > oracle.paid_seconds or outcome.missed >= oracle.missed
+        assert goal < 1.0 or outcome.missed >= oracle.missed
+
+
 def test_the_oracle_needs_what_the_earliest_deadlines_ask_for() -> None:
-    sizes = needed(requests(120.0), 5400.0, 1.0)
+    sizes = needed(requests(120.0), 5400.0, 1.0, 6)
     assert max(sizes) == 2, "200 GPU-seconds by 110 s after the first"
     assert (sizes[0], sizes[-1]) == (0, 0)
     assert sum(sizes) * 15 >= 400
-    assert math.isclose(max(needed(requests(120.0), 5400.0, 3.0)), 6, abs_tol=1)
+    assert math.isclose(max(needed(requests(120.0), 5400.0, 3.0, 6)), 6, abs_tol=1)
+    assert max(needed(requests(30.0), 5400.0, 3.0, 6)) == 6, "no more than there may be"
+    assert sum(needed(requests(30.0), 5400.0, 1.0, 2)) * 15 < 400, "what is too late is given up"
+    assert not any(needed(requests(math.inf), 5400.0, 1.0, 6)), "what has no deadline is never due"

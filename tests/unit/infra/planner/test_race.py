@@ -35,9 +35,9 @@ def test_what_is_given_up_would_not_have_been_the_best_of_its_way(goal: float) -
     every = {setting: TASK.run(setting, to_its_end, ROUTER) for setting in tried}
     for way in NAMES:
         ranks = {setting: aim.rank(outcome) for setting, outcome in every.items() if setting.way == way}
-        assert way == "fixed" or min(ranks.values()) == min(
-            aim.rank(outcome) for setting, outcome in raced.items() if setting.way == way
-        )
+        if way not in ("fixed", "oracle"):
+            assert min(ranks.values()) == min(aim.rank(raced[setting]) for setting in ranks if setting in raced)
+    assert min(map(aim.rank, every.values())) >= min(map(aim.rank, raced.values())), "of all, what an oracle would do"
 
 
 @pytest.mark.parametrize("goal", [0.5, 0.9, 0.99, 1.0])
@@ -78,8 +78,6 @@ def test_a_goal_allows_as_many_misses_as_leave_its_share() -> None:
 
 
 def test_the_router_says_beforehand_what_it_says_in_a_replay() -> None:
-    asked_anew = replay(REQUESTS, TASK.house, Fixed(3), TASK.until)
-    assert asked_anew.waits == replay(REQUESTS, TASK.house, Fixed(3), TASK.until, router=ROUTER).waits
     untold = PlacedRouter(POOL.partitions)
     first = [request for request in REQUESTS if request.arrival < 60.0]
     assert [untold.partition(request) for request in first] == [ROUTER.partition(request) for request in first]
