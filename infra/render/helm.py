@@ -153,8 +153,6 @@ def _open_scaled(made: Manifest, namespace: str, holes: _Holes) -> None:
     pool, spec = made["metadata"]["labels"]["promptkiln.dev/pool"], made["spec"]
     spec["minReplicaCount"] = holes.value("pools", pool, "replicas_min", kind="int")
     spec["maxReplicaCount"] = holes.value("pools", pool, "replicas_max", kind="int")
-    if spec["fallback"]["behavior"] == "currentReplicas":
-        spec["fallback"]["replicas"] = holes.value("pools", pool, "replicas_min", kind="int")
     for trigger in spec["triggers"]:
         metadata = trigger["metadata"]
         if "bootstrapServers" in metadata:

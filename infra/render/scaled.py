@@ -138,10 +138,11 @@ def _push(declared: Declared, name: str, pool: Pool) -> dict[str, Any]:
 
 
 def _fallback(pool: Pool) -> dict[str, Any]:
-    """While nobody answers: as many as there are, or the declared number."""
+    """While nobody answers: as many as there are, or the declared number. `replicas` says nothing to the former, but
+    where it is 0 KEDA takes an error for rest, and lays a busy pool to sleep after its cooldown (RequestScale)."""
     kept = pool.scaling.fallback_replicas
     if kept is None:
-        return {"failureThreshold": _FAILURES, "replicas": pool.replicas_min, "behavior": "currentReplicas"}
+        return {"failureThreshold": _FAILURES, "replicas": 1, "behavior": "currentReplicas"}
     return {"failureThreshold": _FAILURES, "replicas": kept, "behavior": "static"}
 
 

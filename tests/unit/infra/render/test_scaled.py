@@ -58,7 +58,9 @@ def test_a_pool_sleeps_when_nothing_came_for_its_cooldown(declare: Declare) -> N
 
 @pytest.mark.parametrize(("pool", "kept"), [("default", "currentReplicas"), ("slices", "static")])
 def test_without_an_answer_replicas_stay_or_are_as_declared(example: Declared, pool: str, kept: str) -> None:
-    assert _spec(example, pool)["fallback"]["behavior"] == kept
+    fallback = _spec(example, pool)["fallback"]
+    assert fallback["behavior"] == kept
+    assert fallback["replicas"] > 0, "with 0 KEDA lays a busy pool to sleep when nobody has answered for its cooldown"
 
 
 def test_gpu_seconds_are_asked_of_the_scaler(example: Declared) -> None:
