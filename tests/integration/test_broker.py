@@ -18,7 +18,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from rich.console import Console
 
-from infra.broker import process, server
+from infra.broker import probe, process, server
 from infra.broker.cluster import Place
 from infra.broker.errors import BrokerError
 from infra.broker.server import State
@@ -154,10 +154,11 @@ def test_a_pid_that_went_to_another_program_is_left_alone(tmp_path: Path, ran: B
     assert server.status(ran).state is State.STOPPED
 
 
-def test_a_frozen_broker_is_silent_and_not_running(ran: BrokerSettings) -> None:
+def test_a_frozen_broker_is_silent_and_not_running(ran: BrokerSettings, monkeypatch: pytest.MonkeyPatch) -> None:
     server.up(ran, CONSOLE)
     (pid,) = server.status(ran).pids
     os.kill(pid, signal.SIGSTOP)
+    monkeypatch.setattr(probe, "_ATTEMPT_SECONDS", 1.0)  # it answers as little in ten
     status = server.status(ran)
     assert status.state is State.SILENT
     assert "acknowledges nothing" in status.sentence

@@ -36,25 +36,25 @@ async def test_pictures_are_asked_for_waited_for_saved_and_found_again(
         assert "me/none rejected: there is no config" in mixed.out
         assert "not every request succeeded" in mixed.err
 
-        again = await kiln(*wish, "--wait", "--timeout", "2")
+        again = await kiln.here(*wish, "--wait", "--timeout", "2")
         assert again.code == 1, "a repeat is silent"
         assert "an id that was sent before has ended already" in again.err
 
-        found = await kiln("results", "--status", "succeeded", "--request-id", "[/b]", "--json")
+        found = await kiln.here("results", "--status", "succeeded", "--request-id", "[/b]", "--json")
         (event,) = [json.loads(line) for line in found.out.splitlines()]
         assert [artifact["sha256"] for artifact in event["artifacts"]] == [
             sha256(path.read_bytes()).hexdigest() for path in saved
         ]
-        table = await kiln("results", "--limit", "10")
+        table = await kiln.here("results", "--limit", "10")
         assert table.code == 0, table
         assert all(word in table.out for word in ("[/b]", "painting", "unknown_config"))
 
-        newest = await kiln("results", "--limit", "1", "--json")
+        newest = await kiln.here("results", "--limit", "1", "--json")
         (event,) = [json.loads(line) for line in newest.out.splitlines()]
         assert event["request_id"] in {"painting", "none"}
 
         trace = tmp_path / "trace.csv"
-        exported = await kiln("arrivals", str(trace), "--pool", POOL)
+        exported = await kiln.here("arrivals", str(trace), "--pool", POOL)
         assert f"2 requests are in {trace}; refused in that time, and not in it: 1." in exported.out, exported
         requests = read_trace(trace, load_configs(Path("infra/configs")), deadline_seconds=1.0)
         assert [(each.config.label, each.images, each.tenant) for each in requests] == [
@@ -62,7 +62,7 @@ async def test_pictures_are_asked_for_waited_for_saved_and_found_again(
         ]  # fmt: skip
 
         async def nothing_waits() -> bool:
-            lag = json.loads((await kiln("lag", "--json")).out)
+            lag = json.loads((await kiln.here("lag", "--json")).out)
             assert set(lag) == {catalogue.admission_group, catalogue.gpu_group(POOL)}
             return not any(waiting for topics in lag.values() for waiting in topics.values())
 
@@ -93,6 +93,6 @@ async def test_watch_shows_results_as_they_come(kiln: Kiln, kafka: KafkaSettings
 async def test_without_topics_a_command_says_what_to_run(kiln: Kiln, kafka: KafkaSettings, prefix: str) -> None:
     """The clients would wait for them for ever."""
     for topic, arguments in (("requests", ("submit", "a kiln")), ("results", ("watch",)), ("results", ("results",))):
-        done = await kiln(*arguments)
+        done = await kiln.here(*arguments)
         assert (done.code, done.err) == (1, f"kiln: the topic {prefix}.{topic} is missing; run `kiln topics create`\n")
-    assert (await kiln("lag", "--json")).code == 0
+    assert (await kiln.here("lag", "--json")).code == 0
