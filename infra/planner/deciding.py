@@ -14,7 +14,7 @@ from infra.planner.pool import PERIOD_SECONDS
 from infra.planner.request import Request
 from schemas.control import Placement
 
-_MEAN_SECONDS = 300.0  # as admission's setting of what it tells the placement of its demand has it
+MEAN_SECONDS = 300.0  # of what is asked for, in a table of places: the default of admission
 
 
 class PlacedRouter:
@@ -48,7 +48,7 @@ class Routed:
     @classmethod
     def of(cls, requests: Sequence[Request], partitions: int) -> "Routed":
         """`requests`: numbered from 0 on, in the order of arrival."""
-        router = PlacedRouter(partitions, half_life=_MEAN_SECONDS * math.log(2))
+        router = PlacedRouter(partitions, half_life=MEAN_SECONDS * math.log(2))
         places, tick_at = array("l"), PERIOD_SECONDS
         for request in requests:
             while request.arrival >= tick_at:
