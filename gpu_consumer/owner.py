@@ -109,10 +109,8 @@ class Owner:
         self._spawn(self._part_with(index))
 
     async def _part_with(self, index: Index) -> None:
-        try:
-            await self._hand_over(index)
-        finally:
-            await index.close()
+        await self._hand_over(index)
+        await index.close()
 
     def _start_opening(self, number: int, wait_seconds: float = 0.0) -> None:
         if number not in self._opening:

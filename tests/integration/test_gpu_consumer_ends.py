@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from gpu_consumer.index import Index
 from gpu_consumer.watch import NoProgress
 from schemas.codec import encode
 from tests.integration.gpu_pool import PATIENCE_SECONDS, GpuPool, Running, eventually, ledger_of, work_item
@@ -51,6 +52,15 @@ async def test_a_drain_does_not_wait_beyond_its_grace(pool: GpuPool) -> None:
     await pool.produce([item], partition=0)
     async with pool.consumer(engine, grace_seconds=2, close_seconds=1) as first:
         await eventually(lambda: started(first) == 1, "it runs")
+        settler, runner = first.consumer._settler, first.consumer._runner
+        hand_back = settler.hand_back
+
+        async def and_mark_anew(index: Index) -> None:
+            """As where its mark is over just then."""
+            await hand_back(index)
+            await runner._claims._mark(runner.running, 5.0)
+
+        settler.hand_back = and_mark_anew  # type: ignore[method-assign]
         async with asyncio.timeout(PATIENCE_SECONDS):
             await first.drain()
     assert not (await ledger_of(pool, 0)).marks, "handed back: the next owner starts at once and counts no death"
