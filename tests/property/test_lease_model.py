@@ -7,9 +7,10 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from tests.property.lease_model import Broker, Owner, Rules, Stage, check_done, check_safe
+from tests.property.lease_model import AGAIN_MAX, Broker, Owner, Rules, Stage, check_done, check_safe
 
 OWNERS = st.sampled_from([0, 1])
+AHEAD = st.integers(0, 2)  # while a batch is written: nothing, the next is decided, it is also built
 STEPS_MAX = 500  # of two owners that only have to finish; more is a livelock
 
 
@@ -32,30 +33,35 @@ class Protocol(RuleBasedStateMachine):
             self.broker.assigned = number
             self.owners[number].delivered_from = None
 
-    @rule(number=OWNERS, count=st.integers(1, 8))
-    def step(self, number: int, count: int) -> None:
+    @rule(number=OWNERS, count=st.integers(1, 8), ahead=AHEAD)
+    def step(self, number: int, count: int, ahead: int) -> None:
         for _ in range(count):
-            self.owners[number].step()
-            check_safe(self.broker)
+            self._step(self.owners[number], ahead)
 
-    @rule(number=OWNERS, stage=st.sampled_from(Stage))
-    def run_up_to(self, number: int, stage: Stage) -> None:
+    def _step(self, owner: Owner, ahead: int) -> bool:
+        worked = owner.step()
+        check_safe(self.broker)
+        if ahead:
+            owner.look_ahead(build=ahead > 1)
+        return worked
+
+    @rule(number=OWNERS, stage=st.sampled_from(Stage), ahead=AHEAD)
+    def run_up_to(self, number: int, stage: Stage, ahead: int) -> None:
         """Freeze an owner just there."""
         owner = self.owners[number]
         for _ in range(2 * len(Stage)):
-            if not owner.step() or owner.stage is stage:
+            if not self._step(owner, ahead) or owner.stage is stage:
                 break
-            check_safe(self.broker)
 
     @rule(number=OWNERS)
     def kill(self, number: int) -> None:
         self.owners[number].forget()
 
-    @rule(number=OWNERS, request=st.booleans())
-    def lose(self, number: int, request: bool) -> None:
+    @rule(number=OWNERS, request=st.booleans(), ahead=AHEAD)
+    def lose(self, number: int, request: bool, ahead: int) -> None:
         """Of the next transaction, wherever the owner is now."""
         if self.owners[number].stage is not Stage.SENT:
-            self.run_up_to(number, Stage.SENT)
+            self.run_up_to(number, Stage.SENT, ahead)
         self.owners[number].lose(request=request)
 
     @rule()
@@ -101,6 +107,21 @@ def test_the_protocol_keeps_its_promises() -> None:
     run_state_machine_as_test(Protocol, settings=LOOK)
 
 
+def test_who_dies_at_the_worst_moment_has_the_work_of_two_batches_produced_again() -> None:
+    """The second was built before the first was acted on, and is logged."""
+    broker = Broker(inputs=8, assigned=0)
+    owner = Owner(0, broker, Rules())
+    while len(broker.log) < 3:  # the opening's, and two batches
+        owner.step()
+        owner.look_ahead(build=True)
+    owner.forget()
+    while owner.step():
+        check_safe(broker)
+    check_done(broker)
+    assert broker.again_max == AGAIN_MAX
+    assert len(broker.work) == len({*broker.work}) + 1, "the second was not yet produced when its owner died"
+
+
 @pytest.mark.parametrize(
     ("without", "found"),
     [
@@ -111,9 +132,16 @@ def test_the_protocol_keeps_its_promises() -> None:
         (Rules(publish_stored=False), "not what is stored"),
         (Rules(log_before_emitting=False), "work that was not decided so"),
         (Rules(void_on_doubt=False), "an input was put out twice|the watermark fell"),
+        (Rules(drop_what_was_ahead=False), "an input was lost"),
+        (Rules(decide_by_memory=False), "an input was put out twice"),
+        (Rules(own_mark=False), "work was never emitted"),
+        (Rules(in_turn=False), "an input was lost"),
     ],
-    ids=["fence", "open at assignment", "opening commit", "log is truth", "publish stored", "log first", "void"],
-)
+    ids=[
+        "fence", "open at assignment", "opening commit", "log is truth", "publish stored", "log first", "void",
+        "drop", "memory", "own mark", "in turn",
+    ],
+)  # fmt: skip
 def test_no_rule_can_be_left_out(without: Rules, found: str) -> None:
     """The model finds what each rule is for, so that its silence above means something."""
 

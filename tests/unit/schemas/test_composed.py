@@ -3,19 +3,24 @@
 import json
 from dataclasses import fields
 from datetime import UTC, datetime
-from typing import Any, get_args
+from json.encoder import encode_basestring as quoted
+from typing import Annotated, Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from schemas.codec import decode_object, sha256_hex
 from schemas.composed import decision_record, outstanding_record, work_text
+from schemas.config import GenerationConfig
 from schemas.decision import Decision, RejectionCode, Route, decode_decision
 from schemas.errors import Undecodable
-from schemas.request import LANES, SEED_MAX, ConfigRef, GenerationRequest
+from schemas.names import Tenant
+from schemas.pools import PoolName
+from schemas.request import LANES, SEED_MAX, ConfigRef, GenerationRequest, Lane
 from schemas.tenancy import Outstanding
+from schemas.tenants import ApiKey
 from schemas.work import WorkItem, decode_work
 from tests.unit.admission.scene import config_file
 
@@ -135,6 +140,23 @@ def test_an_outstanding_job_is_read_as_it_was(job: Outstanding) -> None:
     data = outstanding_record(job)
     assert TypeAdapter(Outstanding).validate_json(data) == job
     decode_object(data)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [Tenant, ApiKey, PoolName, Annotated[str, *GenerationConfig.model_fields["pool"].metadata], Lane, RejectionCode],
+    ids=["tenant", "key", "pool", "pool of a config", "lane", "code"],
+)
+def test_what_stands_unquoted_has_no_letter_that_is_quoted(form: Any) -> None:
+    """Where it comes from holds it to its form; the letters that end or leave a text are refused there."""
+    reader = TypeAdapter(form)
+    for letter in [*map(chr, range(0x100)), "\u2028", "\uffff", "\ud800"]:
+        for text in (letter, f"a{letter}", f"{letter}a"):
+            try:
+                read = reader.validate_python(text)
+            except ValidationError:
+                continue
+            assert quoted(read) == f'"{read}"'
 
 
 FULL: dict[str, Any] = {
