@@ -101,7 +101,10 @@ class Holding:
             await self._written()
             if self._unwritten:
                 # A courtesy to the next owner, who would produce the last batch again.
-                await self._lease.transact(lambda: progress(self._state, self._catalogue))
+                await self._say(lambda: progress(self._state, self._catalogue))
+        except Exception:
+            await self._written()  # where that fails, what was decided after it means nothing, a refusal included
+            raise
         finally:
             if self._writing is not None:
                 self._writing.cancel()
@@ -162,7 +165,7 @@ class Holding:
             self._unwritten = False
             return progress(self._state, self._catalogue)
 
-        await self._lease.transact(build)
+        await self._say(build)
         self._around.metrics.count("results_folded_total", len(results))
         usage.count_into(self._around.metrics)
 
@@ -171,7 +174,7 @@ class Holding:
         world = self._around.world.current
         tables = [] if world is None else await self._around.placing.news(time.monotonic(), world.placements)
         if tables:
-            await self._lease.transact(lambda: progress(self._state, self._catalogue, tables))
+            await self._say(lambda: progress(self._state, self._catalogue, tables))
             self._around.metrics.count("placements_total", len(tables))
 
     async def _read_through(self, stop: int) -> None:
@@ -223,13 +226,18 @@ class Holding:
         self._logged_at = time.monotonic()
         await self._around.emission.emit(batch.accepted, partition=self._partition)
         self._state.emitted(mark)
-        self._unwritten |= bool(batch.accepted)
+        self._unwritten |= bool(batch.decided)  # also refusals: what is not said to be emitted must stay in the log
         tell(self._around.tracing, batch.traced, (began[1], logged_ns, time.time_ns()))
         metrics = self._around.metrics
         metrics.observe("batch_seconds", time.monotonic() - began[0])
         metrics.observe("batch_records", batch.arrivals)
         batch.count_into(metrics)
         self._moved(mark.next)
+
+    async def _say(self, build: Callable[[], Transaction]) -> None:
+        """A transaction of its own. What it says was decided must be logged before it."""
+        await self._written()
+        await self._lease.transact(build)
 
     async def _written(self) -> None:
         """Wait for the batch that is written. Raises what became of it."""
@@ -242,6 +250,8 @@ class Holding:
         while not self._stopping.is_set():
             if (world := self._around.world.current) is not None:
                 return world
+            if self._writing is not None and self._writing.done():
+                await self._written()  # a void lease is opened again also where nothing can be seen
             await pause(self._stopping, _WORLD_POLL_SECONDS)
         raise _Stopped
 
@@ -252,7 +262,6 @@ class _Stopped(Exception):
 
 async def pause(stopping: asyncio.Event, seconds: float) -> None:
     """Wait so long, or until asked to stop."""
-    try:
-        await asyncio.wait_for(stopping.wait(), seconds)
-    except TimeoutError:
-        return
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await stopping.wait()
