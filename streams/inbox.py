@@ -56,7 +56,8 @@ class Inbox:
         if not self._queue:
             self._changed.clear()
             try:
-                await asyncio.wait_for(self._changed.wait(), idle_seconds)
+                async with asyncio.timeout(idle_seconds):  # wait_for() would lose a cancel that comes with a request
+                    await self._changed.wait()
             except TimeoutError:
                 return []
         if self._open and len(self._queue) < most and self._bytes < bytes_max and linger_seconds:

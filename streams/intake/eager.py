@@ -2,6 +2,7 @@
 by itself (`asyncio.eager_task_factory`)."""
 
 from collections.abc import Coroutine, Generator
+from functools import partial
 from typing import Any
 
 
@@ -13,11 +14,18 @@ class Begun:
         self._waits = waits
 
     def __await__(self) -> Generator[Any, Any, object]:
-        try:
-            yield self._waits
-        except BaseException as error:  # a cancel above all: what becomes of it is for the coroutine to say
-            yield self._work.throw(error)
-        return (yield from self._work.__await__())
+        waits = self._waits
+        while True:
+            try:
+                yield waits
+            except BaseException as error:  # a cancel above all: what becomes of it is for the coroutine to say
+                step = partial(self._work.throw, error)
+            else:
+                step = partial(self._work.send, None)
+            try:
+                waits = step()
+            except StopIteration as ended:
+                return ended.value
 
 
 def begin(work: Coroutine[Any, Any, object]) -> Begun | None:

@@ -11,6 +11,7 @@ import logging
 import os
 import tempfile
 from collections.abc import Iterable
+from inspect import iscoroutine
 from pathlib import Path
 from typing import Any
 
@@ -158,8 +159,12 @@ def _transport(kafka: KafkaSettings, group: str) -> type[Any]:
 
         async def wait_first(self, *works: Any, timeout: float | None = None) -> WaitResults:
             """Faust hands each message over by this, and gives that up where the flow is suspended meanwhile: four
-            tasks a message, which took longer than to decide it. Mostly handing it over waits for nothing."""
+            tasks a message, which took longer than to decide it. Mostly handing it over waits for nothing.
+
+            It also waits by this for events, as for the flow to be resumed after a rebalance."""
             first, *others = works
+            if not all(map(iscoroutine, works)):
+                return await super().wait_first(*works, timeout=timeout)
             begun = None
             try:
                 begun = begin(first)

@@ -92,3 +92,42 @@ async def test_what_it_raises_passes() -> None:
     gate.set()
     with pytest.raises(LookupError):
         await begun
+
+
+async def test_a_cancel_that_ends_it_in_peace_ends_it_so() -> None:
+    async def content() -> str:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return "done"
+        return "never"
+
+    begun = begin(content())
+    assert begun is not None
+    task = asyncio.ensure_future(begun)
+    await asyncio.sleep(0)
+    task.cancel()
+    assert await task == "done"
+
+
+async def test_every_cancel_reaches_it() -> None:
+    said: list[str] = []
+
+    async def slow() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                said.append("left")
+
+    begun = begin(slow())
+    assert begun is not None
+    task = asyncio.ensure_future(begun)
+    for _ in range(2):
+        await asyncio.sleep(0)
+        task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert said == ["left"]

@@ -1,0 +1,84 @@
+"""Of Faust's consumer: what of its own ways of waiting we took over still does what Faust expects of it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from streams.intake.faust import _make_app
+from streams.kafka.settings import KafkaSettings
+
+PATIENCE_SECONDS = 30
+
+
+@pytest.fixture
+async def consumer() -> AsyncIterator[Any]:
+    """Not started: it has a client and no broker."""
+    made = _make_app(KafkaSettings(bootstrap_servers="127.0.0.1:1"), "group").consumer
+    yield made
+    pending = asyncio.all_tasks() - {asyncio.current_task()}
+    assert not {task for task in pending if not task.cancelling()}, "a task is left behind"
+
+
+async def test_it_waits_for_the_end_of_a_rebalance(consumer: Any) -> None:
+    """Faust's fetcher does, by an event, when it comes for more while its flow is suspended."""
+    consumer.stop_flow()
+    asyncio.get_running_loop().call_soon(consumer.resume_flow)
+    waited = await asyncio.wait_for(consumer.wait(consumer.can_resume_flow), PATIENCE_SECONDS)
+    assert (waited.result, waited.stopped) == (True, False)
+
+
+async def test_what_waits_for_room_is_given_up_where_the_flow_is_suspended(consumer: Any) -> None:
+    said: list[str] = []
+
+    async def hand_over() -> None:
+        said.append("begun")
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            said.append("cancelled")
+            raise
+
+    consumer.resume_flow()
+    asyncio.get_running_loop().call_soon(consumer.stop_flow)
+    waited = await asyncio.wait_for(consumer.wait_first(hand_over(), consumer.suspend_flow.wait()), PATIENCE_SECONDS)
+    assert len(waited.done) == 1, "the suspension, and not what was handed over"
+    await asyncio.sleep(0)
+    assert said == ["begun", "cancelled"]
+
+
+@pytest.mark.filterwarnings("error")
+async def test_what_needs_no_wait_is_handed_over_and_leaves_nothing_behind(consumer: Any) -> None:
+    said: list[str] = []
+
+    async def hand_over(fails: bool) -> None:
+        said.append("handed")
+        if fails:
+            raise LookupError("nothing there")
+
+    consumer.resume_flow()
+    waited = await consumer.wait_first(hand_over(fails=False), consumer.suspend_flow.wait())
+    assert (waited.results, waited.stopped) == ([None], False)
+    with pytest.raises(LookupError):
+        await consumer.wait_first(hand_over(fails=True), consumer.suspend_flow.wait())
+    assert said == ["handed", "handed"]
+
+
+async def test_a_cancel_reaches_what_waits_for_room(consumer: Any) -> None:
+    said: list[str] = []
+
+    async def hand_over() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            said.append("left")
+
+    consumer.resume_flow()
+    task = asyncio.create_task(consumer.wait_first(hand_over(), consumer.suspend_flow.wait()))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.sleep(0)
+    assert said == ["left"]
