@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from infra.planner.compare import NAMES, Plan, Setting, Way
+from infra.planner.compare import Plan, Setting, Way
 from infra.planner.replay import Outcome
-from infra.planner.report import Case, missed
+from infra.planner.report import Case, missed, named
 from schemas.errors import CommandError
 from schemas.request import LANES
 
@@ -58,7 +58,7 @@ def draw(plan: Plan, case: Case, path: Path) -> None:
     most = max(outcome.replicas_most for _, _, outcome in rows)
     for (prefix, setting, outcome), (replicas, cost, misses) in zip(rows, grid[1:], strict=True):
         advised = (setting, outcome) == advice
-        _replicas(replicas, f"{prefix}{NAMES[setting.way]}, {setting}{'   – take this' * advised}", setting, outcome)
+        _replicas(replicas, f"{prefix}{named(setting)}, {setting}{'   – take this' * advised}", setting, outcome)
         replicas.set_ylim(0, most * _ABOVE)
         replicas.yaxis.set_major_locator(MaxNLocator(4, integer=True))
         _bar(cost, _money(case, outcome.gpu_hours), case.cost(outcome.gpu_hours), _WAYS[setting.way])

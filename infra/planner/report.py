@@ -40,6 +40,11 @@ class Case:
         return f"${self.usd(gpu_hours):,.2f}" if self.task.pool.price_usd_per_hour else f"{gpu_hours:,.1f} GPU-hours"
 
 
+def named(setting: Setting) -> str:
+    """The way; of an oracle that does as another way does, that one too."""
+    return NAMES[setting.way] + (f": {NAMES[setting.like]}" if setting.like else "")
+
+
 def missed(outcome: Outcome) -> str:
     return f"{outcome.missed:,} ({1 - outcome.share_in_time:.2%})"
 
@@ -65,7 +70,7 @@ def _table(plan: Plan, case: Case) -> Table:
     rows = [("now: ", *plan.declared), *(("", *pair) for pair in plan.best.values())]
     for prefix, setting, outcome in rows:
         table.add_row(
-            f"{prefix}{NAMES[setting.way]}\n{setting}",
+            f"{prefix}{named(setting)}\n{setting}",
             f"{outcome.gpu_hours:,.1f}",
             f"${case.usd(outcome.gpu_hours):,.2f}" if case.task.pool.price_usd_per_hour else "none",
             f"{outcome.missed:,}\n{1 - outcome.share_in_time:.2%}",
@@ -197,6 +202,7 @@ def as_object(plan: Plan, case: Case) -> dict[str, Any]:
 def _outcome(case: Case, setting: Setting, outcome: Outcome) -> dict[str, Any]:
     return {
         "way": setting.way,
+        "like": setting.like,
         "setting": setting.amount,
         "in_window_seconds": setting.window,
         "gpu_hours": round(outcome.gpu_hours, 4),

@@ -143,6 +143,13 @@ def test_a_pool_without_a_price_is_told_of_in_gpu_hours() -> None:
     assert "That saves 37.0 GPU-hours (65%)" in text
 
 
+def test_an_oracle_that_does_as_another_says_as_which() -> None:
+    found = plan((LAG, outcome(57.0)))
+    found.best["oracle"] = Setting("oracle", 1920.0, 90, like="gpu_seconds"), outcome(20.0)
+    assert "oracle: KEDA, GPU-seconds" in told(found, case())
+    assert as_object(found, case())["ways"][-1]["like"] == "gpu_seconds"
+
+
 def test_a_plan_is_drawn_with_one_row_for_each_way(tmp_path: Path) -> None:
     found = plan((LAG, outcome(57.0, 3)))
     draw(found, case(), tmp_path / "plan.png")
