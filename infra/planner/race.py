@@ -156,6 +156,7 @@ def race(task: Task, settings: Sequence[Setting], aim: Aim, tell: Tell) -> dict[
 
     `tell` hears the share of all that is done, about each second. Blocks until then.
     """
+    tell(0.0)
     router = Routed.of(task.requests, task.house.partitions)
     ranks = multiprocessing.Array("d", [math.inf] * 2 * len(NAMES))
     shares = multiprocessing.Array("d", len(settings) + 1)
@@ -164,9 +165,8 @@ def race(task: Task, settings: Sequence[Setting], aim: Aim, tell: Tell) -> dict[
             searched = workers.submit(_smallest, len(settings))
             replays = [workers.submit(_replayed, *pair, pair[0] == 0) for pair in enumerate(settings)]
             pending: set[Future[Any]] = {searched, *replays}
-            while pending:
+            while pending := wait(pending, timeout=_TOLD_SECONDS).not_done:
                 tell(sum(shares[:]) / len(shares))
-                pending = wait(pending, timeout=_TOLD_SECONDS).not_done
         except BaseException:
             workers.shutdown(cancel_futures=True)
             raise
