@@ -12,7 +12,7 @@ __all__ = ["NAMES", "Plan", "Setting", "Task", "Way", "compare"]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`best`: of each way the cheapest setting that reaches the goal, else the one that comes nearest; so that the
+    """`best`: of each way the cheapest setting that reaches the goal, else the one of most replicas; so that the
     oracle is behind none of the others, it is one of them where that is better. `declared`: what the pool has now."""
 
     work_hours: float

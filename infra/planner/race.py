@@ -70,12 +70,14 @@ class _Racer:
         self._ranks = ranks
         self._shares = shares
 
-    def replayed(self, number: int, setting: Setting, *, always: bool) -> Outcome | None:
-        """None: it was given up. `always`: it is not."""
+    def replayed(self, number: int, setting: Setting, *, always: bool, stands: bool) -> Outcome | None:
+        """None: it was given up. `always`: it is not. `stands`: nor for what it misses, while nothing of its way is
+        known to miss less."""
 
         def goes_on(standing: Standing) -> bool:
             self._shares[number] = standing.now / self._task.until
-            return always or self._aim.rank_at_best(standing) <= self._reached(setting.way)
+            hopes = stands or standing.missed <= self._aim.allowed
+            return always or (hopes and self._aim.rank_at_best(standing) <= self._reached(setting.way))
 
         outcome = self._run(setting, goes_on)
         if outcome is not None:
@@ -141,9 +143,9 @@ def _begin(*parts: Any) -> None:
     _racer = _Racer(*parts)
 
 
-def _replayed(number: int, setting: Setting, always: bool) -> Outcome | None:
+def _replayed(number: int, setting: Setting, always: bool, stands: bool) -> Outcome | None:
     assert _racer is not None
-    return _racer.replayed(number, setting, always=always)
+    return _racer.replayed(number, setting, always=always, stands=stands)
 
 
 def _smallest(number: int) -> tuple[Setting, Outcome]:
@@ -152,7 +154,8 @@ def _smallest(number: int) -> tuple[Setting, Outcome]:
 
 
 def race(task: Task, settings: Sequence[Setting], aim: Aim, tell: Tell) -> dict[Setting, Outcome]:
-    """Of the first setting, of the best of each way, and of a fixed size; of others where they were not given up.
+    """Of the first setting, of the best of each way, and of a fixed size; of others where they were not given up. Where
+    nothing of a way reaches the aim, the first of it, but for the first of all, stands for it.
 
     `tell` hears the share of all that is done, about each second. Blocks until then.
     """
@@ -160,10 +163,14 @@ def race(task: Task, settings: Sequence[Setting], aim: Aim, tell: Tell) -> dict[
     router = Routed.of(task.requests, task.house.partitions)
     ranks = multiprocessing.Array("d", [math.inf] * 2 * len(NAMES))
     shares = multiprocessing.Array("d", len(settings) + 1)
+    standing = {each.way: each for each in reversed(settings[1:])}  # the first of its way
     with ProcessPoolExecutor(initializer=_begin, initargs=(task, aim, router, ranks, shares)) as workers:
         try:
             searched = workers.submit(_smallest, len(settings))
-            replays = [workers.submit(_replayed, *pair, pair[0] == 0) for pair in enumerate(settings)]
+            replays = [
+                workers.submit(_replayed, number, each, number == 0, standing.get(each.way) == each)
+                for number, each in enumerate(settings)
+            ]
             pending: set[Future[Any]] = {searched, *replays}
             while pending := wait(pending, timeout=_TOLD_SECONDS).not_done:
                 tell(sum(shares[:]) / len(shares))

@@ -82,7 +82,8 @@ def rules_of(pool: Pool, window: int) -> Rules:
 
 
 def settings(pool: Pool, item_seconds: float, present_seconds: float) -> Iterable[Setting]:
-    """Those of every way but of a fixed size, for which is searched. What is declared comes first.
+    """Those of every way but of a fixed size, for which is searched. What is declared comes first, and then of each way
+    the one with most replicas: it stands for a way of which nothing does.
     `item_seconds`, `present_seconds`: of one job of the trace, and as the present threshold is computed."""
     scaling = pool.scaling
     threshold, target = lag_threshold(scaling.wait_seconds, item_seconds), scaling.wait_seconds
@@ -94,5 +95,5 @@ def settings(pool: Pool, item_seconds: float, present_seconds: float) -> Iterabl
     signals = [Setting("gpu_seconds", each * target) for each in _TARGET_TIMES]
     tried = [replace(each, window=w) for each in (*lags, *signals) for w in (scaling.in_window_seconds, quick)]
     rest = [Setting("utilisation", UTILISATION, scaling.in_window_seconds)]
-    rest += [Setting("oracle", headroom) for headroom in HEADROOMS]
+    rest += [Setting("oracle", headroom) for headroom in reversed(HEADROOMS)]
     yield from dict.fromkeys([declared, *tried, *rest])
