@@ -84,3 +84,13 @@ def test_the_router_says_beforehand_what_it_says_in_a_replay() -> None:
     first = [request for request in REQUESTS if request.arrival < 60.0]
     assert [untold.partition(request) for request in first] == [ROUTER.partition(request) for request in first]
     assert not math.isclose(len({ROUTER.partition(request) for request in REQUESTS}), len(KINDS), abs_tol=1)
+
+
+def test_where_nothing_reaches_the_goal_the_setting_of_most_replicas_stands_for_its_way() -> None:
+    pool = POOL.model_copy(update={"replicas_max": 1})
+    task, tried = Task(REQUESTS, pool, TASK.house, TASK.until), list(settings(pool, 9.0, 9.0))
+    raced = race(task, tried, Aim.of(REQUESTS, 0.99), lambda _: None)
+    first = {each.way: each for each in reversed(tried[1:])}
+    assert {tried[0], Setting("fixed", 1), first["utilisation"]} <= raced.keys()
+    assert raced.keys() <= {tried[0], Setting("fixed", 1), *first.values()}
+    assert {each.way for each in raced} >= {"fixed", "utilisation", "lag", "gpu_seconds"}
