@@ -11,6 +11,7 @@ from typing import Self
 from admission.policy import Policy, PolicyAnswer, PolicyText
 from admission.world import World
 from schemas.errors import told
+from streams.kafka.periodic import failure_of
 from streams.metrics import AdmissionMetrics
 
 log = logging.getLogger(__name__)
@@ -44,9 +45,7 @@ class PoliciesFact:
 
     @property
     def failure(self) -> Exception | None:
-        task = self._refreshing
-        error = task.exception() if task is not None and task.done() and not task.cancelled() else None
-        return error if isinstance(error, Exception) else None
+        return failure_of(self._refreshing)
 
     @property
     def age_seconds(self) -> float:

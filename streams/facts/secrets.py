@@ -18,6 +18,7 @@ from schemas.errors import CatalogueError
 from schemas.names import TENANT_PATTERN
 from schemas.signature import read_key
 from schemas.tenants import Tenants
+from streams.kafka.periodic import failure_of
 
 _LOG = logging.getLogger(__name__)
 _TENANT = re.compile(TENANT_PATTERN)
@@ -66,9 +67,7 @@ class SecretsFact:
 
     @property
     def failure(self) -> Exception | None:
-        looking = self._looking
-        error = looking.exception() if looking is not None and looking.done() and not looking.cancelled() else None
-        return error if isinstance(error, Exception) else None
+        return failure_of(self._looking)
 
     @property
     def age_seconds(self) -> float:

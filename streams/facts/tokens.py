@@ -10,6 +10,7 @@ from typing import Self
 from admission.tokens import TokenCounter
 from admission.world import World
 from schemas.catalogue import ConfigCatalogue
+from streams.kafka.periodic import failure_of
 from streams.metrics import AdmissionMetrics
 from streams.tokenizers import more_counters, not_counted
 
@@ -48,9 +49,7 @@ class TokensFact:
 
     @property
     def failure(self) -> Exception | None:
-        looking = self._looking
-        error = looking.exception() if looking is not None and looking.done() and not looking.cancelled() else None
-        return error if isinstance(error, Exception) else None
+        return failure_of(self._looking)
 
     @property
     def age_seconds(self) -> float:

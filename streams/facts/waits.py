@@ -22,6 +22,7 @@ from streams.cluster import Cluster
 from streams.demand import Rates, waits_of
 from streams.kafka.followed import Followed
 from streams.kafka.log import Record
+from streams.kafka.periodic import failure_of
 from streams.kafka.renewal import is_consumer
 from streams.kafka.settings import KafkaSettings
 from streams.kafka.view import CompactedView
@@ -81,8 +82,7 @@ class WaitsFact(Followed):
 
     @property
     def failure(self) -> Exception | None:
-        ended = (task.exception() for task in self._tasks if task.done() and not task.cancelled())
-        return super().failure or next((error for error in ended if isinstance(error, Exception)), None)
+        return super().failure or next(filter(None, map(failure_of, self._tasks)), None)
 
     @property
     def age_seconds(self) -> float:
