@@ -13,6 +13,7 @@ from prometheus_client import generate_latest
 from admission.world import World
 from gpu_consumer.models.tokenizer import clip_tokenizer
 from schemas.catalogue import ConfigCatalogue
+from streams.facts import tokens
 from streams.facts.base import Fact
 from streams.facts.tokens import TokensFact
 from streams.metrics import AdmissionMetrics
@@ -87,6 +88,18 @@ async def test_a_broken_folder_holds_up_nobody(folder: Path, caplog: pytest.LogC
     assert "the prompts of model new are not counted" in line
 
 
+async def test_what_nobody_foresaw_ends_the_process(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(tokens, "more_counters", broken)
+    world = started_with(folder, "old")
+    async with TokensFact(folder, world, AdmissionMetrics()) as fact:
+        fact.into(replace(world, configs=configs("old", "new")))
+        await settled(fact)
+        assert str(fact.failure) == "a defect"
+
+
 class Says:
     """What changes the configurations, as control does."""
 
@@ -106,8 +119,8 @@ class Says:
 
 async def test_nothing_is_decided_by_a_configuration_before_its_tokenizer_is_known(folder: Path) -> None:
     world = started_with(folder, "old")
-    says, tokens = Says(), TokensFact(folder, world, AdmissionMetrics())
-    facts = cast(Sequence[Fact], (says, tokens))
+    says, fact = Says(), TokensFact(folder, world, AdmissionMetrics())
+    facts = cast(Sequence[Fact], (says, fact))
     counts = {spec.name: spec.partitions for spec in world.catalogue.specs()}
     assert work_partitions(world.catalogue, counts)
 
@@ -119,7 +132,7 @@ async def test_nothing_is_decided_by_a_configuration_before_its_tokenizer_is_kno
         await view.refresh()
         before, says.configs = view.current, configs("old", "new")
         meanwhile, problem = view.current, view.problem
-        await settled(tokens)
+        await settled(fact)
         after = view.current
     assert before is not None
     assert (meanwhile, problem) == (None, "the tokenizers of new configurations are being read")
