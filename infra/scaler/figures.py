@@ -55,7 +55,7 @@ class Figures:
             name: Ledgers(kafka, catalogue, name, book, self.changed) for name, book in self._books.items()
         }
         self._prices = PricesFact(kafka, catalogue)
-        self._astray: dict[str, str] = {}
+        self._warned: set[str] = set()
         self._signals: dict[str, Signal] = {}
         self._dirty: set[str] = set()
         self._news = asyncio.Event()
@@ -166,9 +166,8 @@ class Figures:
     def warn(self) -> None:
         """Log what is disbelieved, once."""
         for pool in self._books:
-            said, now = self._astray.get(pool), self.disbelieved(pool)
-            if now is None:
-                self._astray.pop(pool, None)
-            elif said is None:
-                _LOG.error("%s", now)
-                self._astray[pool] = now
+            if (said := self.disbelieved(pool)) is None:
+                self._warned.discard(pool)
+            elif pool not in self._warned:
+                _LOG.error("%s", said)
+                self._warned.add(pool)
