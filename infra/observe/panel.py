@@ -7,6 +7,10 @@ RATE = "$__rate_interval"  # Grafana's: four scrapes at least
 DAYS_A_MONTH = 30.4
 HOURS_A_MONTH = 730
 
+# What stands in panels that are idle.
+ASLEEP = "no consumer runs: the pool sleeps, or is not scraped"
+UNDRAWN = "nothing is drawn"
+
 
 @dataclass(frozen=True, slots=True)
 class Query:

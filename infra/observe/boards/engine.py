@@ -1,11 +1,9 @@
 """For who looks after cards and models: is a card busy with pictures, and what does it wait for?"""
 
-from infra.observe.panel import INSTANCE, POOL, RATE, Board, Panel, Query
+from infra.observe.panel import ASLEEP, INSTANCE, POOL, RATE, UNDRAWN, Board, Panel, Query
 
 _WHICH = 'pool=~"$pool",instance=~"$instance"'
 _NO_CARD = "NVML tells of no card here"
-_ASLEEP = "no consumer runs: the pool sleeps, or is not scraped"
-_UNDRAWN = "nothing is drawn"
 
 BOARD = Board(
     name="engine",
@@ -17,7 +15,7 @@ BOARD = Board(
             title="Pictures a second",
             description="That the engine finished, without padding.",
             unit="ops",
-            idle=_ASLEEP,
+            idle=ASLEEP,
             stacked=True,
             queries=(Query(f"sum by (instance) (rate(kiln_gpu_pictures_total{{{_WHICH}}}[{RATE}]))", "{{instance}}"),),
         ),
@@ -47,7 +45,7 @@ BOARD = Board(
             title="Where a picture's time goes",
             description="The mean a stage, and of storing a job.",
             unit="s",
-            idle=_UNDRAWN,
+            idle=UNDRAWN,
             stacked=True,
             queries=(
                 Query(
@@ -61,7 +59,7 @@ BOARD = Board(
             title="From slot to encoded",
             description="95 % of the pictures took less.",
             unit="s",
-            idle=_UNDRAWN,
+            idle=UNDRAWN,
             queries=(
                 Query(
                     "histogram_quantile(0.95, "
@@ -75,14 +73,14 @@ BOARD = Board(
             description="Allocated, reserved by the allocator, predicted for what runs, free on the device, and all of "
             "it.",
             unit="bytes",
-            idle=_ASLEEP,
+            idle=ASLEEP,
             queries=(Query(f"sum by (instance, kind) (kiln_gpu_memory_bytes{{{_WHICH}}})", "{{instance}} {{kind}}"),),
         ),
         Panel(
             title="Fragmentation",
             description="The share of reserved memory that is not allocated.",
             unit="percentunit",
-            idle=_ASLEEP,
+            idle=ASLEEP,
             queries=(
                 Query(f"max by (instance) (kiln_gpu_memory_fragmentation_ratio{{{_WHICH}}}) >= 0", "{{instance}}"),
             ),
@@ -91,14 +89,14 @@ BOARD = Board(
             title="Models loaded within an hour",
             description="Above 20, KilnSwapRate tells: more models than fit, or none placed.",
             unit="short",
-            idle=_ASLEEP,
+            idle=ASLEEP,
             queries=(Query(f"max by (instance) (instance:kiln_model_loads:increase1h{{{_WHICH}}})", "{{instance}}"),),
         ),
         Panel(
             title="The last start",
             description="Seconds a stage, from spawn until warm. Probes and scaling count on the sum.",
             unit="s",
-            idle=_ASLEEP,
+            idle=ASLEEP,
             stacked=True,
             queries=(
                 Query(f"max by (instance, stage) (kiln_gpu_start_seconds{{{_WHICH}}})", "{{instance}} {{stage}}"),

@@ -1,9 +1,8 @@
 """For who keeps it running: does work wait, why, and what does it cost?"""
 
-from infra.observe.panel import POOL, RATE, Board, Panel, Query
+from infra.observe.panel import ASLEEP, POOL, RATE, Board, Panel, Query
 
 _POOL = 'pool=~"$pool"'
-_ASLEEP = "no consumer runs: the pool sleeps, or is not scraped"
 
 BOARD = Board(
     name="operator",
@@ -32,7 +31,7 @@ BOARD = Board(
             description="Since its admission. Above the pool's objective for longer than a replica takes to start, "
             "KilnBacklogAboveObjective tells. Bulk has no objective.",
             unit="s",
-            idle=_ASLEEP,
+            idle=ASLEEP,
             queries=(
                 Query(
                     f'max by (pool, lane) (kiln_gpu_oldest_job_seconds{{{_POOL},state="waiting"}})', "{{pool}} {{lane}}"
@@ -83,7 +82,7 @@ BOARD = Board(
             title="Jobs ended a second",
             description="By status, as GPU consumers published them.",
             unit="ops",
-            idle=_ASLEEP,
+            idle=ASLEEP,
             stacked=True,
             queries=(Query(f"sum by (status) (rate(kiln_gpu_settled_total{{{_POOL}}}[{RATE}]))", "{{status}}"),),
         ),
@@ -105,7 +104,7 @@ BOARD = Board(
             title="What engines do",
             description="GPUs by what they do: all of it is paid, only what is busy draws.",
             unit="short",
-            idle=_ASLEEP,
+            idle=ASLEEP,
             stacked=True,
             queries=(
                 Query(
@@ -129,7 +128,7 @@ BOARD = Board(
             description="The highest since the last scrape where NVML tells it, else as the engine said last. "
             "KilnVramHigh tells above 85 %.",
             unit="percentunit",
-            idle=_ASLEEP,
+            idle=ASLEEP,
             queries=(
                 Query(f"max by (pool, instance) (instance:kiln_memory_used:ratio{{{_POOL}}})", "{{pool}} {{instance}}"),
             ),

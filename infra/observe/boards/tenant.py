@@ -1,10 +1,8 @@
 """For who answers to a tenant: what came of its requests, and what did they cost?"""
 
-from infra.observe.panel import DAYS_A_MONTH, RATE, TENANT, Board, Panel, Query
+from infra.observe.panel import DAYS_A_MONTH, RATE, TENANT, UNDRAWN, Board, Panel, Query
 
 _TENANT = 'tenant=~"$tenant"'
-_UNASKED = "no request was decided yet"
-_UNDRAWN = "nothing is drawn"
 
 BOARD = Board(
     name="tenant",
@@ -17,7 +15,7 @@ BOARD = Board(
             title="Decisions a second",
             description="By verdict. A repeat is no decision.",
             unit="reqps",
-            idle=_UNASKED,
+            idle="no request was decided yet",
             stacked=True,
             queries=(
                 Query(
@@ -57,7 +55,7 @@ BOARD = Board(
             title="GPUs in use",
             description="GPU-seconds a second, as consumers book them.",
             unit="short",
-            idle=_UNDRAWN,
+            idle=UNDRAWN,
             stacked=True,
             queries=(Query(f"sum by (tenant) (rate(kiln_gpu_gpu_seconds_total{{{_TENANT}}}[{RATE}]))", "{{tenant}}"),),
         ),
@@ -65,7 +63,7 @@ BOARD = Board(
             title="Share of the GPU time",
             description="Of all tenants together, also those that are not chosen above.",
             unit="percentunit",
-            idle=_UNDRAWN,
+            idle=UNDRAWN,
             queries=(
                 Query(
                     f"sum by (tenant) (rate(kiln_gpu_gpu_seconds_total{{{_TENANT}}}[{RATE}])) "
@@ -92,7 +90,7 @@ BOARD = Board(
             description="What pictures cost at their pools' prices. Idle time is no tenant's: see the operator's "
             "dashboard. For a bill: kiln cost.",
             unit="currencyUSD",
-            idle=_UNDRAWN,
+            idle=UNDRAWN,
             stacked=True,
             queries=(
                 Query(f"sum by (tenant) (rate(kiln_gpu_cost_usd_total{{{_TENANT}}}[{RATE}])) * 3600", "{{tenant}}"),
