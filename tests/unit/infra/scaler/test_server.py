@@ -59,7 +59,7 @@ class Scaler:
         return value
 
     async def has(self, streams: int) -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(30):  # less than the minute that gRPC waits by itself
             while self.streams != streams:  # noqa: ASYNC110 - gRPC ends them when it will
                 await asyncio.sleep(0.02)
 
@@ -124,7 +124,7 @@ class Wire:
 
 async def test_the_streams_of_a_dead_peer_end() -> None:
     scaler = Scaler(streams_max=1)
-    async with scaler.served(ask_seconds=0.2, answer_seconds=0.2) as port:
+    async with scaler.served(ask_seconds=0.2, answer_seconds=2) as port:
         wire = Wire(port)
         async with wire.laid() as entrance, grpc.aio.insecure_channel(f"127.0.0.1:{entrance}") as channel:
             await opened(ExternalScalerStub(channel))  # type: ignore[no-untyped-call]
