@@ -6,7 +6,7 @@ from importlib.metadata import version
 from typing import Any
 
 import pytest
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
 from streams.kafka import clients
@@ -83,6 +83,15 @@ async def test_a_log_reader_never_jumps() -> None:
         assert consumer._isolation_level == "read_committed"
         assert consumer._enable_auto_commit is False
         assert consumer._max_partition_fetch_bytes == 8 << 20
+    finally:
+        await consumer.stop()
+
+
+async def test_a_reader_that_is_to_look_up_many_asks_for_them_together() -> None:
+    consumer = clients.log_consumer(KAFKA)
+    try:
+        clients.look_up(consumer, [TopicPartition(topic, number) for topic in ("a", "b") for number in range(2)])
+        assert consumer._client._topics == {"a", "b"}
     finally:
         await consumer.stop()
 
