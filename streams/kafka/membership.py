@@ -1,8 +1,7 @@
 """Whether a consumer is a member of its group at this moment, by the group's own word.
 
 aiokafka does not say so: `assignment()` still lists the partitions after the member was dropped, and a frozen process
-wakes into that belief. This module is the only one that looks into the client's private parts, and a test fails when
-they change.
+wakes into that belief. This module looks into the client's private parts, and a test fails when they change.
 """
 
 import asyncio
