@@ -129,9 +129,6 @@ encoder.encoded = hang
 made = an_encoder(say, seconds_max=0.5)
 made.put(decoded("a", None))
 made.put(decoded("b", None))
-while not made._encoding or made._encoding.wanted.key != "b":
-    forever.wait(0.01)
-print("b is encoded", flush=True)
 made.close()
 """
 
@@ -157,4 +154,4 @@ def test_an_encoder_that_hangs_ends_the_engine_and_says_why() -> None:
     """Also while it is closed, and all the time signs of life are given."""
     engine = ended(HANGING)
     assert engine.returncode == 70
-    assert engine.stdout.splitlines() == ["b is encoded", "crash to encode b took longer than 0.5 s"]
+    assert engine.stdout == "crash to encode b took longer than 0.5 s\n"
