@@ -118,7 +118,8 @@ async def test_a_job_that_is_held_does_not_hide_a_client_that_has_died(pool: Gpu
 
 @pytest.mark.usefixtures("_looking_often")
 async def test_a_held_job_and_what_it_keeps_from_being_taken_are_a_named_wait(pool: GpuPool) -> None:
-    async with pool.consumer(progress_timeout_seconds=30, run_ahead_max=4) as running:
+    # Not looked at again meanwhile: for that moment it would be no named wait.
+    async with pool.consumer(progress_timeout_seconds=30, run_ahead_max=4, hold_retry_seconds=600) as running:
         await hold_one(pool, running)
         await pool.produce([work_item(f"job{n}") for n in range(8)], partition=0)
         await pool.wait_for_results(3)
