@@ -46,7 +46,7 @@ class ListedPolicy:
         self._settings = settings
         self._seen = _seen(file)
         self._settling: _Seen | None = None
-        self._refused: CatalogueError | None = None  # what is wrong with the file as it was `_settling`
+        self._refused: str | None = None  # what is wrong with the file as it was `_settling`
         self.terms = _read(file, settings)
 
     def judge(self, text: PolicyText) -> PolicyAnswer | None:
@@ -71,7 +71,7 @@ class ListedPolicy:
         elif seen != self._settling:
             self._settling, self._refused = seen, None
         elif self._refused is not None:
-            raise self._refused
+            raise CatalogueError(self._refused)  # a new one: one that is raised again grows by each place
         else:
             self._take(seen)
 
@@ -79,7 +79,7 @@ class ListedPolicy:
         try:
             terms = _read(self._file, self._settings)
         except CatalogueError as error:
-            self._refused = error
+            self._refused = str(error)
             raise
         self.terms, self._seen, self._settling = terms, seen, None
         level = logging.INFO if terms.number else logging.WARNING

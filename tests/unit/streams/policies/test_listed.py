@@ -102,9 +102,12 @@ def test_a_new_file_that_cannot_be_used_leaves_the_list_as_it_was(terms: Path, c
     else:
         terms.write_bytes(content)
         policy.refresh()
-    for _ in range(2):  # it is still wrong, and still said
-        with pytest.raises(CatalogueError, match=r"the list of terms .*terms\.txt cannot be used"):
+    depths = list[int]()
+    for _ in range(3):  # it is still wrong, and still said
+        with pytest.raises(CatalogueError, match=r"the list of terms .*terms\.txt cannot be used") as said:
             policy.refresh()
+        depths.append(len(said.traceback))
+    assert depths[1] == depths[2], "one that is raised again keeps each place where it was"
     assert kills(policy)
     terms.write_text("fine\n", encoding="utf-8")
     policy.refresh()
