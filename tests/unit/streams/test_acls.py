@@ -102,6 +102,14 @@ def test_a_process_has_the_rights_that_its_code_names_and_no_more(role: str) -> 
     assert opened == {topic.called for topic in TOPICS if role in (*topic.readers, *topic.writers)}
 
 
+@pytest.mark.parametrize("role", ROLES)
+def test_the_page_tells_of_each_role_and_its_topics(role: str) -> None:
+    name = role.replace(f"/{TENANT}", "/<tenant>").replace("/a", "/<pool>")
+    page = (ROOT / "docs" / "admission.md").read_text(encoding="utf-8")
+    (row,) = (line for line in page.splitlines() if line.startswith(f"| `{name}` |"))
+    assert all(topic.name.split(".")[1] in row for topic in TOPICS if role in (*topic.readers, *topic.writers))
+
+
 def _path(module: str) -> Path | None:
     stem = ROOT.joinpath(*module.split("."))
     found = (stem.with_suffix(".py"), stem / "__init__.py")
