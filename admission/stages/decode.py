@@ -16,10 +16,9 @@ from schemas.errors import Undecodable
 from schemas.names import REQUEST_ID_PATTERN, TENANT_PATTERN
 from schemas.topics import REQUEST_BYTES_MAX
 
-_is_tenant, _is_request_id = re.compile(TENANT_PATTERN).fullmatch, re.compile(REQUEST_ID_PATTERN).fullmatch
 _NAME_FIELDS = {
-    "tenant": (_is_tenant, "1 to 64 of the letters A-Z a-z 0-9 . _ -"),
-    "request_id": (_is_request_id, "1 to 128 characters without control characters"),
+    "tenant": (re.compile(TENANT_PATTERN).fullmatch, "1 to 64 of the letters A-Z a-z 0-9 . _ -"),
+    "request_id": (re.compile(REQUEST_ID_PATTERN).fullmatch, "1 to 128 characters without control characters"),
 }
 
 
