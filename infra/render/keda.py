@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from schemas.errors import CatalogueError
+from schemas.kubernetes import address
 
 # pkg/scalers/kafka_scaler.go, kafkaMetadata: what a trigger may say in its own metadata.
 KAFKA_KEYS = frozenset(
@@ -45,7 +46,6 @@ _NEEDED: dict[str, dict[str, str | None]] = {
     "external-push": {"scalerAddress": None, "pool": None, "targetGpuSeconds": None},
 }
 _KEYS = {"kafka": KAFKA_KEYS, "external-push": PUSH_KEYS}
-_ADDRESS = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?:[0-9]{1,5}")
 
 
 def check_scaled(document: dict[str, Any]) -> None:
@@ -81,9 +81,11 @@ def _faults(trigger: dict[str, Any]) -> Iterator[str]:
             yield f"metadata.{key} is missing; give it"
         elif only is not None and metadata[key] != only:
             yield f"metadata.{key} is {metadata[key]!r}; write {only!r}"
-    address = metadata.get("scalerAddress")
-    if address is not None and not _ADDRESS.fullmatch(address):
-        yield f"metadata.scalerAddress is {address!r}, which KEDA would only log; write host:port"
+    if "scalerAddress" in metadata:
+        try:
+            address(metadata["scalerAddress"])
+        except ValueError as error:  # KEDA would only log it
+            yield f"metadata.scalerAddress: {error}"
 
 
 def _check_formula(name: str, formula: dict[str, str], names: list[str | None]) -> None:

@@ -7,6 +7,7 @@ from infra.render.declared import Declared
 from infra.render.keda import check_scaled
 from infra.render.scaled import scaled_object
 from schemas.errors import CatalogueError
+from tests.unit.infra.render.conftest import Declare
 
 Break = Callable[[dict[str, Any]], object]
 
@@ -39,9 +40,18 @@ def test_what_keda_would_pass_over_is_refused(example: Declared, broken: Break, 
         check_scaled(found)
 
 
-@pytest.mark.parametrize("address", ["", "kiln-scaler", "kiln-scaler:", "http://kiln-scaler:8085"])
+@pytest.mark.parametrize(
+    "address", ["", "kiln-scaler", "kiln-scaler.a:", "http://kiln-scaler.a:8085", "kiln-scaler.a:65536"]
+)
 def test_an_address_that_keda_would_only_log_is_refused(example: Declared, address: str) -> None:
     found = scaled_object(example, "slices", example.pools.pools["slices"])
     _metadata(found["spec"])["scalerAddress"] = address
     with pytest.raises(CatalogueError, match=r"metadata\.scalerAddress"):
         check_scaled(found)
+
+
+@pytest.mark.parametrize("address", ["scaler.keda.svc:9", "[::1]:65535"])
+def test_an_address_that_a_declaration_may_have_is_rendered(declare: Declare, address: str) -> None:
+    declared = declare(lambda body: body["cluster"].update(scaler={"address": address}))
+    found = scaled_object(declared, "slices", declared.pools.pools["slices"])
+    assert _metadata(found["spec"])["scalerAddress"] == address
