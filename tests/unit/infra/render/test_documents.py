@@ -146,3 +146,5 @@ def test_what_takes_requests_stands_on_several_nodes_and_in_several_zones(exampl
     (step,) = yaml.safe_load(patch["patch"])
     assert [each["topologyKey"] for each in step["value"]] == ["topology.kubernetes.io/zone", "kubernetes.io/hostname"]
     assert {each["whenUnsatisfiable"] for each in step["value"]} == {"ScheduleAnyway"}
+    # Pods that a rollout takes away do not count: new ones would all stand where few of the old did.
+    assert [each["matchLabelKeys"] for each in step["value"]] == [["pod-template-hash"]] * 2

@@ -25,6 +25,19 @@ def test_admission_is_killed_after_its_own_deadline(declare: Declare) -> None:
     assert _deployment(list(admission(declare(change))))["template"]["spec"]["terminationGracePeriodSeconds"] == 100
 
 
+def test_each_service_has_the_scratch_and_the_priority_of_its_own_block(declare: Declare) -> None:
+    def change(body: dict[str, Any]) -> None:
+        for name in ("admission", "gate", "scaler"):
+            body["cluster"].setdefault(name, {}).update(scratch=f"{len(name)}Gi", priority_class=f"of-{name}")
+
+    declared = declare(change, tenants=OWN_TOPIC)
+    for made, name in (admission, "admission"), (gate, "gate"), (scaler, "scaler"):
+        pod = _deployment(list(made(declared)))["template"]["spec"]
+        (tmp,) = (each for each in pod["volumes"] if each["name"] == "tmp")
+        assert tmp["emptyDir"] == {"sizeLimit": f"{len(name)}Gi"}
+        assert pod["priorityClassName"] == f"of-{name}"
+
+
 def test_more_admission_replicas_than_partitions_are_refused(declare: Declare) -> None:
     def change(body: dict[str, Any]) -> None:
         body["cluster"]["admission"]["replicas"] = 5
