@@ -1,4 +1,4 @@
-"""Stories of what looks like trouble and is none: pools that sleep, roll-outs, sources that are away."""
+"""Stories of what comes and goes: pools that sleep, roll-outs, sources that are away; and of the gate."""
 
 from tests.infra.rules.case import Case, Firing
 
