@@ -157,6 +157,12 @@ def _transport(kafka: KafkaSettings, group: str) -> type[Any]:
         def _new_consumer_thread(self) -> Thread:
             return Thread(self, loop=self.loop, beacon=self.beacon)
 
+        def on_buffer_full(self, tp: Any) -> None:
+            """Faust would fetch no more of the partition, and after a burst it did so for ever. A full buffer holds
+            back what fetches, and that is enough."""
+
+        def on_buffer_drop(self, tp: Any) -> None: ...
+
         async def wait_first(self, *works: Any, timeout: float | None = None) -> WaitResults:
             """Faust hands each message over by this, and gives that up where the flow is suspended meanwhile: four
             tasks a message, which took longer than to decide it. Mostly handing it over waits for nothing.

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from faust.types import TP
 
 from streams.intake.faust import _make_app
 from streams.kafka.settings import KafkaSettings
@@ -29,6 +30,15 @@ async def test_it_waits_for_the_end_of_a_rebalance(consumer: Any) -> None:
     asyncio.get_running_loop().call_soon(consumer.resume_flow)
     waited = await asyncio.wait_for(consumer.wait(consumer.can_resume_flow), PATIENCE_SECONDS)
     assert (waited.result, waited.stopped) == (True, False)
+
+
+async def test_a_partition_whose_buffer_was_full_is_fetched_from(consumer: Any) -> None:
+    tp = TP("requests", 3)
+    consumer._set_active_tps({tp})
+    consumer.on_buffer_full(tp)
+    assert consumer._get_active_partitions() == {tp}
+    consumer.on_buffer_drop(tp)
+    assert consumer._get_active_partitions() == {tp}
 
 
 async def test_what_waits_for_room_is_given_up_where_the_flow_is_suspended(consumer: Any) -> None:
