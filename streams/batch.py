@@ -76,7 +76,7 @@ class Batch:
         self.arrivals += len(arrivals)
         state, world, now_ms = self.state, self.world, self.now_ms
         for arrival in arrivals:
-            verdict = _unreadable(arrival, state, now_ms) or decide(arrival, state, world, now_ms)
+            verdict = (arrival.headers and _unreadable(arrival, state, now_ms)) or decide(arrival, state, world, now_ms)
             if isinstance(verdict, Decided):
                 if arrival.headers or self.tracing.on:
                     self.traced += enter(verdict.decision, arrival.headers, self.tracing)

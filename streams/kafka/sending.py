@@ -3,6 +3,7 @@ that is done with an accepted request.
 """
 
 import asyncio
+import time
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -30,6 +31,7 @@ async def send_all(producer: AIOKafkaProducer, outputs: Iterable[Output]) -> Non
     Raises what the first failure is; a commit would not notice a batch that has failed (case KQ-19). Whatever fails
     beside it, or after a cancel, complains to nobody.
     """
+    now_ms = time.time_ns() // 1_000_000  # the client would ask for each record
     acknowledgements: list[asyncio.Future[Any]] = []
     batches: dict[tuple[str, int], Any] = {}
 
@@ -50,11 +52,11 @@ async def send_all(producer: AIOKafkaProducer, outputs: Iterable[Output]) -> Non
                 continue
             batch = batches.get(place)
             if batch is not None:
-                if batch.append(timestamp=None, key=key, value=value, headers=list(headers)) is not None:
+                if batch.append(timestamp=now_ms, key=key, value=value, headers=list(headers)) is not None:
                     continue
                 await submit(place)  # it is full; an empty one takes any record
             batch = batches[place] = producer.create_batch()
-            batch.append(timestamp=None, key=key, value=value, headers=list(headers))
+            batch.append(timestamp=now_ms, key=key, value=value, headers=list(headers))
         for place in list(batches):
             await submit(place)
         for acknowledgement in acknowledgements:
