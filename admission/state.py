@@ -186,7 +186,7 @@ class State:
         assert self._fold is None, "opened() comes first"
         assert arrival.offset >= at.next, f"offset {arrival.offset} was decided before; next is {at.next}"
         at.next = arrival.offset + 1
-        aged, at.clock_ms = verdict.clock_ms > at.clock_ms, max(at.clock_ms, verdict.clock_ms)
+        at.clock_ms = max(at.clock_ms, verdict.clock_ms)
         if isinstance(verdict, Decided):
             decision = verdict.decision
             assert decision.number == at.decided + 1, "decided against another state"
@@ -196,8 +196,7 @@ class State:
             )
             self._window.add(verdict.name, name)
             self._accounts.decided(decision, verdict.bookings)
-        if aged:  # nothing that was decided just now is over at this moment
-            self._expire(at.clock_ms)
+        self._expire(at.clock_ms)
 
     def fold_result(self, result: Result | None, offset: int) -> Outstanding | None:
         """One record of results, or None for one that cannot be read. Offsets folded before change nothing. Returns the
