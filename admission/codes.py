@@ -68,8 +68,8 @@ REJECTIONS: Mapping[RejectionCode, Code] = {
         ),
     ),
     "invalid_dimensions": Code(
-        "The config draws larger pictures or longer videos than this deployment allows, or of sizes that its family "
-        "does not have; or all pictures of the request together are too many pixels.",
+        "The config draws larger pictures or longer videos than this deployment allows, or all pictures of the request "
+        "together are too many pixels.",
         "Choose a smaller config, or ask for fewer images.",
         stages=("dimensions",),
         limits=("pixels_max", "family_pixels_factor_max", "frames_max", "video_seconds_max", "request_pixels_max"),

@@ -8,13 +8,12 @@ from schemas.config import Family, GenerationConfig
 
 @dataclass(frozen=True, slots=True)
 class FamilyLimits:
-    """`multiple_of`: pixels that a side is made of. `pixels`: of a picture or frame, as in training.
+    """`pixels`: of a picture or frame, as in training.
 
     `frames_max`: of a video, as its motion modules were trained. `tokens_max`: how many tokens of a tokenizer, by the
     name of its folder, are read where that is fewer than the tokenizer says.
     """
 
-    multiple_of: int
     pixels: int
     frames_max: int = 1
     tokens_max: Mapping[str, int] = field(default_factory=dict)
@@ -22,10 +21,10 @@ class FamilyLimits:
 
 # The sizes of the published models. T5 says 512 of itself; SD3 was trained with, and the stock pipeline reads, 256.
 FAMILY_LIMITS: Mapping[Family, FamilyLimits] = {
-    "sd15": FamilyLimits(multiple_of=8, pixels=512 * 512),
-    "sdxl": FamilyLimits(multiple_of=8, pixels=1024 * 1024),
-    "sd3": FamilyLimits(multiple_of=16, pixels=1024 * 1024, tokens_max={"tokenizer_3": 256}),
-    "animatediff": FamilyLimits(multiple_of=8, pixels=512 * 512, frames_max=32),
+    "sd15": FamilyLimits(pixels=512 * 512),
+    "sdxl": FamilyLimits(pixels=1024 * 1024),
+    "sd3": FamilyLimits(pixels=1024 * 1024, tokens_max={"tokenizer_3": 256}),
+    "animatediff": FamilyLimits(pixels=512 * 512, frames_max=32),
 }
 
 # Twice the pixels still make one picture; from about three times on, a model draws its subject twice.
@@ -37,10 +36,6 @@ def doubts(config: GenerationConfig) -> list[str]:
     limits = FAMILY_LIMITS[config.family]
     pixels = config.width * config.height
     found = []
-    if config.width % limits.multiple_of or config.height % limits.multiple_of:
-        found.append(
-            f"{config.label}: a side of the family {config.family} is a multiple of {limits.multiple_of} pixels"
-        )
     if pixels > _WORSE_FROM * limits.pixels:
         found.append(
             f"{config.label}: {config.width} x {config.height} has {pixels / limits.pixels:.1f} times the pixels that "

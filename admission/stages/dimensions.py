@@ -30,17 +30,14 @@ def dimensions(draft: Draft, state: State, world: World) -> StageResult:
 
 
 def _picture(config: GenerationConfig, limits: AdmissionLimits) -> str | None:
-    family, pixels = FAMILY_LIMITS[config.family], config.width * config.height
-    if config.width % family.multiple_of or config.height % family.multiple_of:
-        return f"{_size(config)}, which are no multiples of {family.multiple_of}"
-    most = min(limits.pixels_max, int(limits.family_pixels_factor_max * family.pixels))
-    if pixels > most:
-        return f"{_size(config)}, {pixels} in all, and {most} are allowed of the family {config.family}"
-    return None
-
-
-def _size(config: GenerationConfig) -> str:
-    return f"draws {config.width} x {config.height} pixels"
+    pixels = config.width * config.height
+    most = min(limits.pixels_max, int(limits.family_pixels_factor_max * FAMILY_LIMITS[config.family].pixels))
+    if pixels <= most:
+        return None
+    return (
+        f"draws {config.width} x {config.height} pixels, {pixels} in all, and {most} are allowed of the family "
+        f"{config.family}"
+    )
 
 
 def _video(config: GenerationConfig, limits: AdmissionLimits) -> str | None:
