@@ -10,6 +10,7 @@ from schemas.config import GenerationConfig
 from schemas.decision import RejectionCode, Route
 from schemas.pools import Pool
 from schemas.request import GenerationRequest, Lane
+from schemas.tenants import Quota
 
 # A field's name or a sentence may quote the sender, and a record of ours must stay far below the broker's limit.
 _FIELD_MAX = 128
@@ -62,6 +63,7 @@ class Draft:
     key: str | None = None  # limits
     overflows: bool = False  # lane: its tenant has too much in the lane it asks for
     request: GenerationRequest = field(init=False)  # limits
+    quota: Quota = field(init=False)  # tenant
     config: GenerationConfig = field(init=False)  # config
     pool: Pool = field(init=False)  # config
     gpu_seconds: float = field(init=False)  # price: of the whole request

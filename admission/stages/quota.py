@@ -6,7 +6,7 @@ from admission.meters import Levels, Short, at, charged, charged_one, renewed_ms
 from admission.state import State
 from admission.world import World
 from schemas.tenancy import key_of
-from schemas.tenants import KeyQuota
+from schemas.tenants import KeyQuota, Quota
 
 _UNBOUND = KeyQuota(per_second=1e6, burst=1e9)  # of a key without a quota of its own: its tenant's meters bound it
 
@@ -16,7 +16,7 @@ def quota(draft: Draft, state: State, world: World) -> StageResult:
     price = draft.gpu_seconds
     short: list[tuple[str, Short]] = []
     bookings: list[Booking] = []
-    for name, declared, listed in _holders(draft, world):
+    for name, declared, listed in _holders(draft, draft.quota, world):
         account = state.account(name)
         left = charged_one(None if account is None else account.levels, declared, draft.clock_ms)
         if left is None:
@@ -34,19 +34,18 @@ def quota(draft: Draft, state: State, world: World) -> StageResult:
 def uncharged(draft: Draft, state: State, world: World) -> tuple[Booking, ...]:
     """The same accounts as they stand, for a request that is not charged. None for a tenant without a quota: strangers
     must not fill the memory; and none for a key that is not listed and never was let in, for the same reason."""
-    if world.tenants.quota_of(draft.tenant) is None:
+    allowed = world.tenants.quota_of(draft.tenant)  # the tenant stage may not have been reached
+    if allowed is None:
         return ()
     return tuple(
         _booking(name, _levels(name, declared, draft, state), declared, world, listed=listed)
-        for name, declared, listed in _holders(draft, world)
+        for name, declared, listed in _holders(draft, allowed, world)
         if listed or name == draft.tenant or state.account(name) is not None
     )
 
 
-def _holders(draft: Draft, world: World) -> list[tuple[str, KeyQuota, bool]]:
+def _holders(draft: Draft, allowed: Quota, world: World) -> list[tuple[str, KeyQuota, bool]]:
     """Whose meters count: name, quota, and whether it is listed, so that the account stays."""
-    allowed = world.tenants.quota_of(draft.tenant)
-    assert allowed is not None, "the tenant stage comes first"
     listed = draft.tenant in world.tenants.tenants
     holders: list[tuple[str, KeyQuota, bool]] = [(draft.tenant, allowed, listed)]
     if draft.key is not None:

@@ -8,6 +8,8 @@ from admission.world import World
 def tenant(draft: Draft, state: State, world: World) -> StageResult:
     """A tenant is known when it has a quota, its own or the default one."""
     del state
-    if world.tenants.quota_of(draft.tenant) is None:
+    quota = world.tenants.quota_of(draft.tenant)
+    if quota is None:
         return Refusal("unknown_tenant", f"there is no tenant {draft.tenant!r}; ask the operators to add it", "tenant")
+    draft.quota = quota
     return None
