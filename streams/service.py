@@ -86,10 +86,10 @@ class AdmissionService:
         return self._watch.stalled(time.monotonic())
 
     def not_ready(self) -> str | None:
-        """What keeps requests from being decided here."""
+        """What keeps requests from being decided here, or would if one came."""
         if self._starting or self._world is None or self._owners is None:
             return "admission is starting or stopping"
-        return self._world.problem or self._owners.problem
+        return self._world.problem or self._owners.problem or self._world.silence
 
     def note(self) -> str | None:
         """What a person should know although requests are decided."""

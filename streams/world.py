@@ -53,6 +53,7 @@ class WorldView:
         self._following = AsyncExitStack()
         self._world: World | None = None
         self._missing = "topics were not looked at yet"
+        self.silence: str | None = None  # why topics could not be looked at last; what was seen before stands
         self._seen_at = time.monotonic()
 
     async def __aenter__(self) -> Self:
@@ -98,9 +99,9 @@ class WorldView:
         try:
             counts = await self._cluster.partition_counts()
         except (KafkaError, OSError) as error:
-            self._missing = f"topics cannot be listed ({told(error)}); look at the broker"
+            self._missing = self.silence = f"topics cannot be listed ({told(error)}); look at the broker"
             return
-        self._seen_at = time.monotonic()
+        self._seen_at, self.silence = time.monotonic(), None
         missing = topics_missing(self._declared.catalogue, counts)
         if missing is not None:
             self._world, self._missing = None, missing

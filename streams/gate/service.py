@@ -58,15 +58,20 @@ class GateService:
         self._ends_at = time.monotonic()
         self._waiting: str | None = "the gate is starting"
         self._failing: str | None = None
+        self._silence: str | None = None
         self._fresh: list[TopicPartition] = []
         self.health = HealthServer(
             settings.health_port,
             live=lambda: self._watch.stalled(time.monotonic()),
-            ready=lambda: self._waiting or self._failing,
+            ready=self.not_ready,
             registry=self.metrics.registry,
             host=settings.health_host,
             setting="KILN_GATE_HEALTH_PORT",
         )
+
+    def not_ready(self) -> str | None:
+        """What keeps requests from being passed on here, or would if one came."""
+        return self._waiting or self._failing or self._silence
 
     async def run(self, stop: asyncio.Event) -> None:
         """Pass requests on until `stop` is set; what is on its way then has settings.stop_grace_seconds.
@@ -177,11 +182,13 @@ class GateService:
         while True:
             await asyncio.sleep(self.settings.refresh_seconds)
             mine = consumer.assignment()
+            asked = mine or {TopicPartition(next(iter(self._tenants)), 0)}  # another's: it shows that a broker answers
             try:
-                ends = await consumer.end_offsets(sorted(mine)) if mine else {}
-                self._ends_at = time.monotonic()
-                self._look(ends)
-            except (KafkaError, OSError):
+                ends = await consumer.end_offsets(sorted(asked))
+                self._ends_at, self._silence = time.monotonic(), None
+                self._look({tp: ends[tp] for tp in mine})
+            except (KafkaError, OSError) as error:
+                self._silence = f"the broker does not answer ({told(error)})"
                 self._watch.keep(set())  # a broker that is down is not this process's fault: a restart does not help
             now = time.monotonic()
             self.metrics.set("stalled_seconds", self._watch.stalled_seconds(now))

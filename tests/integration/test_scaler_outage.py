@@ -1,4 +1,7 @@
-"""A broker that is frozen under the scaler: what KEDA hears is the last value, then that there is none, never 0."""
+"""A broker that is frozen under the scaler: what KEDA hears is the last value, then that there is none, never 0.
+
+Case AIO-13: its connections stay open, and nothing comes by them.
+"""
 
 import os
 import signal

@@ -15,6 +15,7 @@ from streams.kafka.settings import KafkaSettings
 from streams.owners import Owners
 from streams.service import AdmissionService
 from streams.settings import AdmissionServiceSettings
+from streams.world import WorldView
 from tests.unit.admission.scene import make_world
 
 
@@ -54,6 +55,33 @@ async def test_a_broker_that_is_down_is_no_reason_to_restart_admission() -> None
     assert service.not_alive() is None
     looking.cancel()
     await asyncio.wait({looking})
+
+
+async def test_who_owns_nothing_says_too_that_no_broker_answers() -> None:
+    """Case AIO-13: what was seen of the topics stands meanwhile."""
+    service = AdmissionService(
+        AdmissionServiceSettings(health_port=0),
+        KafkaSettings(bootstrap_servers="127.0.0.1:1"),
+        make_world(),
+        cast(Intake, None),
+    )
+    answers = iter([True, False, True])
+
+    async def partition_counts() -> dict[str, int]:
+        if not next(answers):
+            raise KafkaConnectionError("nobody there")
+        return {spec.name: spec.partitions for spec in make_world().catalogue.specs()}
+
+    cluster: Any = SimpleNamespace(partition_counts=partition_counts)
+    world = service._world = WorldView(make_world(), cluster, [])
+    service._owners, service._starting = Owners(cast(Any, None)), False
+    await service._owners.assigned(set())
+    said = []
+    for _ in range(3):
+        await world.refresh()
+        said.append(service.not_ready())
+        assert world.current is not None
+    assert said == [None, "topics cannot be listed (nobody there); look at the broker", None]
 
 
 class Telling:

@@ -46,8 +46,8 @@ async def test_the_lag_of_a_topic_that_another_gate_has_now_is_not_shown() -> No
 class LeavingBroker:
     """Answers once, and then no more."""
 
-    def __init__(self, at: TopicPartition, told: Callable[[], float | None]) -> None:
-        self.seen: list[float | None] = []
+    def __init__(self, at: TopicPartition, told: Callable[[], tuple[float | None, str | None]]) -> None:
+        self.seen: list[tuple[float | None, str | None]] = []
         self.over = asyncio.Event()
         self._at = at
         self._told = told
@@ -65,7 +65,8 @@ class LeavingBroker:
 
 
 async def test_what_stands_is_told_while_a_broker_says_so() -> None:
-    """Of a broker that is down nobody knows what stands: the last figure must not go on being told."""
+    """Of a broker that is down nobody knows what stands: the last figure must not go on being told. That nobody
+    answers is told instead, also where nothing is on its way (case AIO-13)."""
     catalogue = Catalogue(TopicSettings.model_construct(), Pools(pools={}), (TENANT,))
     kafka = KafkaSettings(bootstrap_servers="127.0.0.1:1")
     settings = GateSettings(refresh_seconds=0.05)
@@ -74,12 +75,13 @@ async def test_what_stands_is_told_while_a_broker_says_so() -> None:
     gate.assigned({at})
     gate._committed[at] = 3
     gate._watch.look(at, 3, lag=2, waiting_for=None, now=time.monotonic() - 1000)
-    broker = LeavingBroker(at, lambda: gate.metrics.registry.get_sample_value("kiln_gate_stalled_seconds"))
+    stalled = "kiln_gate_stalled_seconds"
+    broker = LeavingBroker(at, lambda: (gate.metrics.registry.get_sample_value(stalled), gate.not_ready()))
     looking = asyncio.create_task(gate._look_at_lag(cast(Any, broker)))
     await asyncio.wait_for(broker.over.wait(), 60)
     looking.cancel()
-    before, standing, away = broker.seen[:3]
-    assert (before, away) == (0, 0)
-    assert (standing or 0) >= 1000
+    before, (standing, well), away = broker.seen[:3]
+    assert (before, away) == ((0, None), (0, "the broker does not answer (no broker answers)"))
+    assert ((standing or 0) >= 1000, well) == (True, None)
     age = gate.metrics.registry.get_sample_value("kiln_gate_view_age_seconds", {"view": "ends"})
     assert (age or 0) > settings.refresh_seconds / 2, "as old as the last answer"
