@@ -22,7 +22,7 @@ from streams.kafka.errors import StreamError
 from streams.kafka.settings import KafkaSettings
 from streams.logs import log_to_stderr
 from streams.signals import until_signal
-from streams.tracing import open_tracing
+from streams.tracing_choice import open_tracing
 
 app = typer.Typer(no_args_is_help=True, help="GPU consumers: run the work of a pool on one GPU.")
 

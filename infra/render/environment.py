@@ -23,7 +23,7 @@ from streams.logs import LogSettings
 from streams.policies.listed import ListSettings
 from streams.policies.loading import PolicySettings
 from streams.settings import AdmissionServiceSettings
-from streams.tracing import TracingSettings
+from streams.tracing_choice import TracingSettings
 
 DECLARED_AT = "/etc/kiln/declared"
 CONFIGS_AT = "/etc/kiln/configs"

@@ -20,7 +20,7 @@ from streams.logs import log_to_stderr
 from streams.service import AdmissionService
 from streams.settings import AdmissionServiceSettings
 from streams.signals import until_signal
-from streams.tracing import open_tracing
+from streams.tracing_choice import open_tracing
 
 app = typer.Typer(no_args_is_help=True, help="Admission: decide which requests enter, and where they go.")
 

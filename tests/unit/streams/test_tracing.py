@@ -15,7 +15,8 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from schemas.errors import CommandError
 from schemas.trace import ADMISSION, HEADER_TRACE, TraceContext, span_id_of, trace_id_of
 from streams.otel import OtelTracing
-from streams.tracing import OFF, open_tracing
+from streams.tracing import OFF
+from streams.tracing_choice import open_tracing
 from tests.spans import Spans, attributes, ids
 
 JOB = str(uuid4())
@@ -28,8 +29,9 @@ def test_off_nothing_is_imported_and_what_came_is_carried_on() -> None:
     assert OFF.begin(HEADERS, JOB) == (CAME, CAME)
     assert OFF.begin([(HEADER_TRACE, b"nonsense")], JOB) == (None, None)
     script = (
-        "import sys, streams.service, gpu_consumer.service, streams.tracing as t\n"
-        "assert t.open_tracing('x') is t.OFF\n"
+        "import sys, streams.service, gpu_consumer.service\n"
+        "from streams import tracing, tracing_choice\n"
+        "assert tracing_choice.open_tracing('x') is tracing.OFF\n"
         "sys.exit(any(name.startswith('opentelemetry') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
