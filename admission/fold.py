@@ -18,6 +18,7 @@ from schemas.decision import (
     decode_decision,
 )
 from schemas.errors import Undecodable
+from schemas.reading import first_fault
 from schemas.tenancy import CURSOR_KEY, JOB_PREFIX, Cursor, Outstanding, TenantRecord
 
 _Read = TypeVar("_Read")
@@ -111,9 +112,7 @@ class Fold:
         try:
             return reader.validate_json(value)
         except ValidationError as error:
-            detail = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(str(part) for part in detail["loc"]) or "body"
-            raise self._unreadable(what, f"{where}: {detail['msg']}") from error
+            raise self._unreadable(what, first_fault(error)) from error
 
     def _unreadable(self, what: str, why: str) -> StateRefused:
         return StateRefused(

@@ -7,12 +7,12 @@ LogAppendTime. A reader passes over what it cannot read, and says so: it is of a
 from dataclasses import dataclass
 from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 from schemas.canary import Weights
-from schemas.codec import decode_object
 from schemas.config_file import ConfigFile
 from schemas.errors import Undecodable
+from schemas.reading import read_event
 from schemas.tenants import Quota
 
 WEIGHT_MAX = 1e6
@@ -127,8 +127,4 @@ def decode_control(key: bytes | None, value: bytes) -> Control:
     what = (key or b"").decode("utf-8", "replace").partition("/")[0]
     if what not in _KINDS:
         raise Undecodable(f"control: {what[:40]!r} is no subject of this release")
-    try:
-        return _KINDS[what].model_validate(decode_object(value))
-    except ValidationError as error:
-        detail = error.errors(include_url=False, include_input=False)[0]
-        raise Undecodable(f"control {what}: {'.'.join(map(str, detail['loc']))}: {detail['msg']}") from error
+    return read_event(_KINDS[what], value, f"control {what}")

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from schemas.codec import decode_object
 from schemas.errors import Undecodable
+from schemas.reading import first_fault
 
 HEADER_NUMBER = "n"
 HEADER_DIGEST = "digest"
@@ -110,10 +111,7 @@ def decode_decision(data: bytes) -> Decision:
     try:
         decision = _reader.validate_json(head)
     except ValidationError as error:
-        detail = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in detail["loc"]) or "body"
-        # Not from it: it quotes what it read, which may be a prompt, and a traceback comes into a log.
-        raise Undecodable(f"{where}: {detail['msg']}") from None
+        raise Undecodable(first_fault(error)) from None  # as read_event() does
     if work is not None:
         decode_object(work)
         decision.work = work.decode()

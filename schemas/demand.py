@@ -2,10 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from schemas.codec import decode_object
-from schemas.errors import Undecodable
+from schemas.reading import read_event
 
 DEMAND_PREFIX = b"demand/"
 RATE_MAX = 1e18  # no deployment has so much, and the sum of all partitions is still far from infinite
@@ -35,8 +34,4 @@ class Demand(BaseModel):
 
 def decode_demand(data: bytes) -> Demand:
     """Raises Undecodable on anything else."""
-    try:
-        return Demand.model_validate(decode_object(data))
-    except ValidationError as error:
-        detail = error.errors(include_url=False, include_input=False)[0]
-        raise Undecodable(f"demand: {'.'.join(map(str, detail['loc']))}: {detail['msg']}") from error
+    return read_event(Demand, data, "demand")

@@ -5,10 +5,9 @@ Engines that start learn from it what fits, and whoever sets prices sees what pi
 
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from schemas.codec import decode_object
-from schemas.errors import Undecodable
+from schemas.reading import read_event
 
 _BYTES_MAX = 1 << 50  # no card has as much
 
@@ -41,8 +40,4 @@ class Observation(BaseModel):
 
 def decode_observation(data: bytes) -> Observation:
     """Read an observation. Raises Undecodable on anything else, a later version included: nobody depends on one."""
-    try:
-        return Observation.model_validate(decode_object(data))
-    except ValidationError as error:
-        detail = error.errors(include_url=False, include_input=False)[0]
-        raise Undecodable(f"observation: {'.'.join(map(str, detail['loc']))}: {detail['msg']}") from error
+    return read_event(Observation, data, "observation")

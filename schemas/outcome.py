@@ -2,10 +2,9 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from schemas.codec import decode_object
-from schemas.errors import Undecodable, UnknownVersion
+from schemas.reading import read_held_event
 from schemas.result import GenerationResult
 
 
@@ -33,11 +32,4 @@ class Outcome(BaseModel):
 
 def decode_outcome(data: bytes) -> Outcome:
     """Read a stored outcome. Raises UnknownVersion where a newer consumer wrote it, Undecodable on garbage."""
-    body = decode_object(data)
-    version = body.get("schema_version", 1)
-    if version != 1:
-        raise UnknownVersion(f"outcome of schema version {version}; this consumer reads version 1: upgrade it")
-    try:
-        return Outcome.model_validate_json(data)
-    except ValidationError as error:
-        raise Undecodable(f"outcome: {error.errors(include_url=False, include_input=False)[0]['msg']}") from error
+    return read_held_event(Outcome, data, "outcome")

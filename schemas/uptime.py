@@ -7,10 +7,9 @@ is lost: a minute at most, as the settings are.
 from datetime import datetime, timedelta
 from typing import Annotated, Literal, get_args
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from schemas.codec import decode_object
-from schemas.errors import Undecodable
+from schemas.reading import read_event
 
 HOUR_SECONDS = 3600
 State = Literal["busy", "loading", "idle"]
@@ -52,8 +51,4 @@ class Uptime(BaseModel):
 
 def decode_uptime(data: bytes) -> Uptime:
     """Raises Undecodable on anything else, a later version included."""
-    try:
-        return Uptime.model_validate(decode_object(data))
-    except ValidationError as error:
-        detail = error.errors(include_url=False, include_input=False)[0]
-        raise Undecodable(f"uptime: {'.'.join(map(str, detail['loc']))}: {detail['msg']}") from error
+    return read_event(Uptime, data, "uptime")

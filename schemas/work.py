@@ -5,11 +5,10 @@ The headers of a work record never change form, so that a consumer of any versio
 
 from typing import Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from schemas.codec import decode_object
 from schemas.config import GenerationConfig
-from schemas.errors import Undecodable, UnknownVersion
+from schemas.reading import read_held_event
 from schemas.request import Lane
 
 HEADER_JOB = "kiln-job"
@@ -57,15 +56,4 @@ class WorkItem(BaseModel):
 
 def decode_work(data: bytes) -> WorkItem:
     """Read a work item. Raises UnknownVersion where a newer admission wrote it, Undecodable on anything else."""
-    body = decode_object(data)
-    version = body.get("schema_version", 1)
-    if version != 1:
-        raise UnknownVersion(f"work item of schema version {version}; this consumer reads version 1: upgrade it")
-    try:
-        return WorkItem.model_validate(body)
-    except ValidationError as error:
-        detail = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(str(part) for part in detail["loc"])
-        if detail["type"] == "extra_forbidden":
-            raise UnknownVersion(f"work item: {field} is of a newer release; upgrade this consumer") from error
-        raise Undecodable(f"work item: {field}: {detail['msg']}") from error
+    return read_held_event(WorkItem, data, "work item")

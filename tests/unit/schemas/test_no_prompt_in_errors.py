@@ -1,6 +1,7 @@
 """What pydantic says of a wrong event may come into a log, and an event may hold a prompt."""
 
 import json
+from collections.abc import Callable
 from traceback import format_exception
 
 import pytest
@@ -8,8 +9,10 @@ from pydantic import BaseModel, ValidationError
 
 from schemas.decision import decode_decision
 from schemas.errors import Undecodable
+from schemas.observation import decode_observation
+from schemas.outcome import decode_outcome
 from schemas.request import GenerationRequest
-from schemas.work import WorkItem
+from schemas.work import WorkItem, decode_work
 
 CANARY = "zyxwvutcanary"
 
@@ -32,6 +35,13 @@ def test_an_error_does_not_say_what_was_sent(event: type[BaseModel]) -> None:
     for error in (read.value, parsed.value):
         assert CANARY not in str(error)
         assert CANARY not in repr(error)
+
+
+@pytest.mark.parametrize("read", [decode_observation, decode_outcome, decode_work])
+def test_an_event_that_cannot_be_read_does_not_come_into_a_traceback(read: Callable[[bytes], BaseModel]) -> None:
+    with pytest.raises(Undecodable) as refused:
+        read(json.dumps({**BODY, "schema_version": 1}).encode())
+    assert CANARY not in "".join(format_exception(refused.value))
 
 
 @pytest.mark.parametrize("data", [json.dumps(BODY), f'{{"number":"{CANARY}","work":{{"prompt":{CANARY}}}}}'])

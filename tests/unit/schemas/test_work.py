@@ -73,7 +73,7 @@ def test_a_later_version_is_held_and_not_failed() -> None:
 def test_a_configuration_with_an_option_of_a_later_release_is_held_and_not_failed() -> None:
     body = decode_object(encode(WORK))
     body["config"]["sharpness"] = 2
-    with pytest.raises(UnknownVersion, match="sharpness is of a newer release"):
+    with pytest.raises(UnknownVersion, match=r"sharpness.*of a newer release"):
         decode_work(canonical(body))
 
 
