@@ -35,6 +35,7 @@ from gpu_consumer.watch import Watch
 from schemas.counted import counted
 from schemas.errors import Undecodable
 from schemas.outcome import WorkRecord
+from schemas.progress import ProgressEvent
 from schemas.request import Lane
 from schemas.tenants import Tenants
 from schemas.topics import Catalogue
@@ -162,6 +163,10 @@ class GpuConsumer:
     def left_seconds(self) -> float:
         """GPU-seconds until what runs is drawn: what a drain would have to wait for."""
         return self._runner.left_seconds
+
+    def steps(self) -> list[ProgressEvent]:
+        """How far jobs are, where that is news. They are told of by this call, once each; after the end, never."""
+        return [] if self._ended else self._runner.steps.news(self._clock.now())
 
     @property
     def store_calls(self) -> int:

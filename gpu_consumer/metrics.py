@@ -163,6 +163,14 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric("kiln_gpu_deletion_cost", "gauge", "seconds", "GPU time left to do, as Kubernetes was last told it."),
     Metric("kiln_gpu_deletion_cost_failures_total", "counter", "calls", "Calls that were to tell it, and did not."),
+    Metric(
+        "kiln_gpu_progress_events_total",
+        "counter",
+        "events",
+        "Events of how far jobs are, by what came of them: sent, or dropped where the broker did not take them.",
+        ("outcome",),
+        starts=(("sent",), ("dropped",)),
+    ),
     Metric("kiln_gpu_store_retries_total", "counter", "calls", "Calls of the object store that had to be repeated."),
 )
 

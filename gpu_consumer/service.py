@@ -27,6 +27,7 @@ from gpu_consumer.store.base import StoreSettings, StoreUnavailable
 from gpu_consumer.store.choice import open_store
 from gpu_consumer.store.outcomes import OutcomeStore
 from gpu_consumer.telling import telling
+from gpu_consumer.telling_steps import telling_steps
 from gpu_consumer.watch import NoProgress
 from schemas.catalogue import DEFAULT_CHANNEL, ConfigCatalogue, ConfigProblem
 from schemas.config import GenerationConfig
@@ -236,6 +237,13 @@ class GpuService:
             async with (
                 self._measuring(ready.device.product),
                 telling_cost(pod, lambda: self.consumer.left_seconds, self.metrics, seconds=seconds),
+                telling_steps(
+                    self._kafka,
+                    self._catalogue,
+                    self.consumer.steps,
+                    self.metrics,
+                    period_seconds=self._settings.progress_seconds,
+                ),
             ):
                 await self.consumer.run(ready, stop)
         except ExceptionGroup as group:

@@ -52,6 +52,11 @@ class GpuConsumerSettings(BaseSettings):
         default=60,
         description="How often is told how long it was busy and idle; what a kill leaves untold is unbilled.",
     )
+    progress_seconds: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = Field(
+        default=1,
+        description="How often at most is told in topic progress how far a job is; one that takes less is told nothing "
+        "of. 0: never.",
+    )
     profile_steps_max: Annotated[int, Field(ge=0, le=10_000)] = Field(
         default=200, description="The longest trace that the health port gives; 0 gives none."
     )

@@ -11,6 +11,7 @@ from schemas.cancel import Cancel, CancelRequest
 from schemas.decision import Decision
 from schemas.observation import Observation
 from schemas.outcome import Outcome
+from schemas.progress import ProgressEvent
 from schemas.request import LANES, GenerationRequest
 from schemas.result import GenerationResult
 from schemas.tenancy import Cursor, Outstanding, TenantRecord, UsageRecord
@@ -25,6 +26,7 @@ _EVENTS: dict[str, Any] = {
     "Decision": Decision,
     "WorkItem": WorkItem,
     "GenerationResult": GenerationResult,
+    "ProgressEvent": ProgressEvent,
     "Outcome": Outcome,
     "Observation": Observation,
     "Uptime": Uptime,
@@ -66,6 +68,11 @@ def asyncapi(catalogue: Catalogue, version: str) -> dict[str, Any]:
             "How each request ended, exactly once for a reader with isolation.level=read_committed; keyed by tenant.",
             "GenerationResult",
         ),
+        "progress": _channel(
+            catalogue.progress,
+            "How far jobs are that run for longer than a moment, keyed by tenant; best effort, the results count.",
+            "ProgressEvent",
+        ),
         "decisions": _channel(catalogue.decisions, "What admission decided, keyed by tenant/request-id.", "Decision"),
         "tenants": _channel(
             catalogue.tenants, "Admission's own memory, compacted.", "TenantRecord", "Outstanding", "Cursor"
@@ -99,6 +106,7 @@ def asyncapi(catalogue: Catalogue, version: str) -> dict[str, Any]:
         "operations": {
             "receiveRequest": _operation("receive", "requests", "Ask for pictures."),
             "sendResult": _operation("send", "results", "Learn how a request ended."),
+            "sendProgress": _operation("send", "progress", "Watch how far a request is."),
             "sendDeadLetter": _operation("send", "deadLetters", "See what could not be read."),
         },
         "components": {

@@ -28,7 +28,7 @@ class TopicSettings(BaseSettings):
     )
     requests_partitions: Annotated[int, Field(ge=1, le=2048)] = Field(
         default=4,
-        description="Of requests, decisions, tenants, usage and results. Fixed at the birth of the deployment.",
+        description="Of requests, decisions, tenants, usage, results and progress. Fixed at birth.",
     )
     tenant_topic_partitions: Annotated[int, Field(ge=1, le=64)] = Field(
         default=1, description="Of the requests topic of a tenant that has one of its own."
@@ -42,7 +42,9 @@ class TopicSettings(BaseSettings):
     )
     results_retention_ms: Annotated[int, Field(gt=0)] = 7 * _DAY_MS
     dead_letters_retention_ms: Annotated[int, Field(gt=0)] = 30 * _DAY_MS
-    progress_retention_ms: Annotated[int, Field(gt=0)] = _HOUR_MS
+    progress_retention_ms: Annotated[int, Field(gt=0)] = Field(
+        default=_HOUR_MS, description="Of how far jobs were: read as it comes, and worth nothing later."
+    )
     usage_retention_ms: Annotated[int, Field(gt=0)] = Field(
         default=90 * _DAY_MS, description="Of accounts that left: bill them before that."
     )

@@ -29,7 +29,7 @@ def roles(catalogue: Catalogue) -> Mapping[str, tuple[Acl, ...]]:
         "keda": tuple(_keda(catalogue)),
         "operator": tuple(_operator(catalogue)),
         "producer": (Acl("topic", catalogue.requests, ("write",)),),
-        "result-reader": (Acl("topic", catalogue.results, ("read",)),),
+        "result-reader": tuple(Acl("topic", topic, ("read",)) for topic in (catalogue.results, catalogue.progress)),
         "scaler": tuple(_scaler(catalogue)),
     }
     found |= {f"gpu-consumer/{pool}": tuple(_gpu_consumer(catalogue, pool)) for pool in catalogue.pools}
@@ -61,7 +61,7 @@ def _gpu_consumer(catalogue: Catalogue, pool: str) -> Iterator[Acl]:
     yield Acl("topic", catalogue.ledger(pool), ("read", "write"))
     yield from (Acl("topic", topic, ("read",)) for topic in (catalogue.cancels, catalogue.control))
     yield Acl("topic", catalogue.observations, ("read", "write"))
-    told = (catalogue.results, catalogue.dead_letters, catalogue.uptime)
+    told = (catalogue.results, catalogue.dead_letters, catalogue.uptime, catalogue.progress)
     yield from (Acl("topic", topic, ("write",)) for topic in told)
     yield Acl("group", catalogue.gpu_group(pool), ("read",))
     yield Acl("transactional-id", f"{catalogue.gpu_group(pool)}.", ("write",), prefixed=True)

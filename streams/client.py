@@ -7,10 +7,13 @@ from contextlib import aclosing
 from typing import Self
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.structs import ConsumerRecord
 from pydantic import ValidationError
 
 from schemas.cancel import CancelRequest
 from schemas.codec import encode
+from schemas.errors import Undecodable
+from schemas.progress import ProgressEvent, decode_progress
 from schemas.request import GenerationRequest
 from schemas.result import GenerationResult, parse_result
 from schemas.signature import HEADER_SIGNATURE, SigningKey
@@ -27,8 +30,9 @@ class PromptClient:
     """Publishes requests keyed by tenant and reads results, committed ones only, from the moment it was opened.
 
     `signing` is the key by which each is proven to be its tenant's; `own_topics`: each tenant has a requests topic of
-    its own, and only that is written; `results` False: none are read, for who may only write. An async context manager;
-    its methods raise aiokafka's KafkaError where the cluster cannot be reached or refuses.
+    its own, and only that is written; `results` False: none are read, for who may only write; `progress`: `news` tells
+    how far jobs are, too. An async context manager; its methods raise aiokafka's KafkaError where the cluster cannot be
+    reached or refuses.
     """
 
     def __init__(
@@ -39,6 +43,7 @@ class PromptClient:
         signing: SigningKey | None = None,
         own_topics: bool = False,
         results: bool = True,
+        progress: bool = False,
     ) -> None:
         self._kafka = kafka
         self._catalogue = catalogue
@@ -46,18 +51,19 @@ class PromptClient:
         self._own_topics = own_topics
         self._written: set[str] = set()
         self._producer: AIOKafkaProducer | None = None
+        self._topics = (catalogue.progress, catalogue.results) if progress else (catalogue.results,)
         self._reader: AIOKafkaConsumer | None = log_consumer(kafka, follow=True) if results else None
 
     async def __aenter__(self) -> Self:
         """Raises LogUnavailable where there is no topic of results."""
         try:
             if self._reader is not None:
-                await require_topics(self._kafka, [self._catalogue.results])
+                await require_topics(self._kafka, self._topics)
                 await self._reader.start()
-                results = result_partitions(self._catalogue)
-                self._reader.assign(results)
-                await self._reader.seek_to_end(*results)
-                for partition in results:
+                read = [each for topic in self._topics for each in _partitions(topic, self._catalogue)]
+                self._reader.assign(read)
+                await self._reader.seek_to_end(*read)
+                for partition in read:
                     await self._reader.position(partition)  # resolves the seek now: what is published later is read
         except BaseException:
             await self.__aexit__()
@@ -114,10 +120,23 @@ class PromptClient:
 
     async def poll(self, timeout_seconds: float = 0.2) -> list[GenerationResult]:
         """The results that arrived since the last call; waits for the first up to `timeout_seconds`."""
+        return [each for each in await self.news(timeout_seconds) if not isinstance(each, ProgressEvent)]
+
+    async def news(self, timeout_seconds: float = 0.2) -> list[ProgressEvent | GenerationResult]:
+        """The same, and before them how far jobs are, where that is read."""
         assert self._reader is not None, "opened without results"
         batches = await self._reader.getmany(timeout_ms=int(timeout_seconds * 1000))
-        read = (_read(record.value) for records in batches.values() for record in records)
-        return [result for result in read if result is not None]
+        records = [record for each in batches.values() for record in each]
+        found = [self._event(record) for record in sorted(records, key=lambda record: self._topics.index(record.topic))]
+        return [event for event in found if event is not None]
+
+    def _event(self, record: ConsumerRecord) -> ProgressEvent | GenerationResult | None:
+        if record.topic == self._catalogue.results:
+            return _read(record.value)
+        try:
+            return decode_progress(record.value or b"")
+        except Undecodable:
+            return None
 
     async def follow(self, names: Iterable[tuple[str, str]], timeout_seconds: float) -> AsyncIterator[GenerationResult]:
         """The result of each named (tenant, request id), as they end. Stops early after `timeout_seconds`."""
@@ -131,7 +150,11 @@ class PromptClient:
 
 
 def result_partitions(catalogue: Catalogue) -> list[TopicPartition]:
-    return [TopicPartition(catalogue.results, index) for index in range(catalogue.requests_partitions)]
+    return _partitions(catalogue.results, catalogue)
+
+
+def _partitions(topic: str, catalogue: Catalogue) -> list[TopicPartition]:
+    return [TopicPartition(topic, index) for index in range(catalogue.requests_partitions)]
 
 
 async def read_results(kafka: KafkaSettings, catalogue: Catalogue) -> AsyncIterator[GenerationResult]:

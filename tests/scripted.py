@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from gpu_consumer.engine.protocol import (
     Batch,
@@ -109,6 +109,11 @@ class ScriptedEngine:
             self._running.clear()
             self._changed.set()
 
+    def say_steps(self, made: Mapping[str, int]) -> None:
+        """So many steps it has made of what runs, by key."""
+        config = next(iter(self._running.values()))[0]
+        self._say(Pulse("step", config.kind, config.bucket, len(self._running), models=(config.model_key,), made=made))
+
     def _refuse_if_dead(self) -> None:
         if not self.alive:
             raise self._death
@@ -147,11 +152,8 @@ class ScriptedEngine:
             joined.append(item)
         if joined:
             self.runs.append(joined)
-            config = next(iter(self._running.values()))[0]
-            self._say(
-                Joined(tuple(item.key for item in joined)),
-                Pulse("step", config.kind, config.bucket, len(self._running), models=(config.model_key,)),
-            )
+            self._say(Joined(tuple(item.key for item in joined)))
+            self.say_steps({})
 
     def _step(self) -> None:
         if any(item.prompt.startswith("poison") for _, item in self._running.values()):

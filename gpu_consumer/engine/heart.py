@@ -92,6 +92,7 @@ class Heart:
             silent_seconds=expected or 0.0,
             models=self._residence.keys(),
             memory=self._memory(running),
+            made=running.made if running else {},
         )
         self._promised = max(pulse.step_seconds or 0.0, pulse.silent_seconds)
         self._say([pulse])

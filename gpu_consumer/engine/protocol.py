@@ -160,7 +160,7 @@ class Pulse:
     `kind`: what it runs, None if nothing; `slots`: how many of it may run at once; `fill`: slots that are taken;
     `steps`: since the engine started; `step_seconds`: the median of the last ones, None before the first;
     `silent_seconds`: how long the work that begins, which gives no sign of life before its end, took the last time;
-    `models`: those on the device, the one used last at the end.
+    `models`: those on the device, the one used last at the end; `made`: steps of each that has a slot, by its key.
     """
 
     doing: Literal["nothing", "load", "step"]
@@ -172,6 +172,7 @@ class Pulse:
     silent_seconds: float = 0.0
     models: tuple[str, ...] = ()
     memory: MemoryReading = MemoryReading()
+    made: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

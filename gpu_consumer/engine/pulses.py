@@ -38,4 +38,5 @@ def merged(pulses: Sequence[Pulse], kind: str | None) -> Pulse:
             predicted=sum(pulse.memory.predicted for pulse in pulses),
             free=max(pulse.memory.free for pulse in pulses),
         ),
+        made={key: steps for pulse in pulses for key, steps in pulse.made.items()},
     )

@@ -67,6 +67,16 @@ class Inside:
         """What is not made of it is on its way here."""
         return len(job.pictures) + len(self.of(job)) == job.images
 
+    def drawing(self, job: Job) -> tuple[int, ...]:
+        """Those of its pictures that have a slot."""
+        return tuple(flight.unit.n for flight in self.of(job) if flight.joined_at is not None and not flight.drawn)
+
+    def steps_made(self, job: Job) -> int:
+        """Of all its pictures, as far as the engine has said; one that is begun again may have made more than once."""
+        each = job.item.config.steps
+        made = (each if flight.drawn else min(each, self.pulse.made.get(flight.key, 0)) for flight in self.of(job))
+        return len(job.pictures) * each + sum(made)
+
     @property
     def seconds(self) -> float:
         """GPU-seconds expected until all of it is drawn."""

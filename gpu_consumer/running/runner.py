@@ -22,6 +22,7 @@ from gpu_consumer.running.claims import Claims
 from gpu_consumer.running.dispatch import Dispatcher
 from gpu_consumer.running.inside import Inside
 from gpu_consumer.running.keeper import EngineKeeper
+from gpu_consumer.running.steps import Steps
 from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.settle import Settler
 from gpu_consumer.spending import Spending
@@ -62,6 +63,7 @@ class Runner:
             backlog.expected, ahead_slots=settings.ahead_slots, claim_seconds=settings.claim_seconds,
             ahead_batches_max=settings.ahead_batches_max,
         )  # fmt: skip
+        self.steps = Steps(backlog, self._inside, settings.pool)
         self._absorber = Absorber(self._inside, backlog, settler, metrics, clock, spending, traces, aside)
         self._claims = Claims(settings, backlog, settler, outcomes, clock, incarnation=incarnation)
         self._keeper = EngineKeeper(settings, engine, metrics, clock)

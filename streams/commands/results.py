@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from schemas.codec import encode
+from schemas.progress import ProgressEvent
 from schemas.result import GenerationResult, Succeeded
 from streams.client import PromptClient, read_results
 from streams.commands.common import deployment, run
@@ -63,23 +64,25 @@ def results(
     Console(markup=False).print(table)  # a request id may look like markup
 
 
-def watch(tenant: Tenant = None, as_json: AsJson = False) -> None:
+def watch(
+    tenant: Tenant = None,
+    progress: Annotated[bool, typer.Option("--progress", help="Also how far those are that take a while.")] = False,
+    as_json: AsJson = False,
+) -> None:
     """Show results as they come, until interrupted."""
     console = Console()
 
     async def follow() -> None:
         kafka, catalogue = deployment()
-        async with PromptClient(kafka, catalogue) as client:
+        async with PromptClient(kafka, catalogue, progress=progress) as client:
             while True:
-                for result in await client.poll():
-                    if tenant in (None, result.tenant):
-                        if as_json:
-                            _print_json(result)
-                        else:
-                            line = (
-                                f"{result.tenant}/{result.request_id} {result.status} {_config(result)} {_what(result)}"
-                            )
-                            console.print(line, highlight=False, markup=False, soft_wrap=True)
+                for event in await client.news():
+                    if tenant not in (None, event.tenant):
+                        continue
+                    if as_json:
+                        _print_json(event)
+                    else:
+                        console.print(_line(event), highlight=False, markup=False, soft_wrap=True)
 
     run(follow())
 
@@ -88,8 +91,15 @@ def _newest(results: Iterable[GenerationResult], limit: int) -> list[GenerationR
     return sorted(results, key=lambda result: result.finished_at)[-limit:]
 
 
-def _print_json(result: GenerationResult) -> None:
-    sys.stdout.write(encode(result).decode() + "\n")
+def _line(event: ProgressEvent | GenerationResult) -> str:
+    name = f"{event.tenant}/{event.request_id}"
+    if not isinstance(event, ProgressEvent):
+        return f"{name} {event.status} {_config(event)} {_what(event)}"
+    return f"{name} {event.state} {event.step} of {event.steps}" if event.state == "step" else f"{name} {event.state}"
+
+
+def _print_json(event: ProgressEvent | GenerationResult) -> None:
+    sys.stdout.write(encode(event).decode() + "\n")
     sys.stdout.flush()
 
 

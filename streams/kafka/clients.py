@@ -44,6 +44,15 @@ def idempotent_producer(kafka: KafkaSettings) -> AIOKafkaProducer:
     )
 
 
+def best_effort_producer(kafka: KafkaSettings) -> AIOKafkaProducer:
+    """For what may be lost, or come twice: the leader alone confirms it."""
+    return AIOKafkaProducer(
+        **_writing(kafka) | {"acks": 1, "enable_idempotence": False},
+        transactional_id=None,
+        transaction_timeout_ms=kafka.transaction_timeout_ms,  # not used without an id
+    )
+
+
 def group_consumer(
     kafka: KafkaSettings, group: str, *, assignors: Sequence[type[Any]] = (RoundRobinPartitionAssignor,)
 ) -> AIOKafkaConsumer:

@@ -25,16 +25,22 @@ def failure_of(task: "asyncio.Task[None] | None") -> Exception | None:
 
 
 async def publish_for_ever(
-    kafka: KafkaSettings, period_seconds: float, publish: Callable[[AIOKafkaProducer], Awaitable[None]], what: str
+    kafka: KafkaSettings,
+    period_seconds: float,
+    publish: Callable[[AIOKafkaProducer], Awaitable[None]],
+    what: str,
+    *,
+    make: Callable[[KafkaSettings], AIOKafkaProducer] | None = None,
+    retry_seconds: float | None = None,
 ) -> None:
     """Call `publish` every `period_seconds`, until cancelled. Where it raises KafkaError, TimeoutError or OSError, or
-    ValueError for a figure that none can be, it is called again with another producer; `what` is said to be missing
-    once, and not every period of an outage."""
+    ValueError for a figure that none can be, it is called again with another producer, by default as much later;
+    `what` is said to be missing once, and not every period of an outage. `make`: an idempotent one, if not given."""
     trouble = False
     while True:
         try:
             async with contextlib.AsyncExitStack() as stack:
-                producer = idempotent_producer(kafka)
+                producer = (make or idempotent_producer)(kafka)
                 stack.push_async_callback(stop_client, producer, kafka.close_timeout_ms / 1000)
                 async with asyncio.timeout(kafka.request_timeout_ms / 1000):
                     await producer.start()
@@ -46,4 +52,4 @@ async def publish_for_ever(
             if not trouble:
                 _LOG.warning("%s not published for now: %s", what, told(error))
             trouble = True
-        await asyncio.sleep(period_seconds)
+        await asyncio.sleep(retry_seconds or period_seconds)

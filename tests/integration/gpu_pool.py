@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,11 +22,13 @@ from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.store.base import StoreSettings
 from gpu_consumer.store.choice import open_store
 from gpu_consumer.store.outcomes import OutcomeStore
+from gpu_consumer.telling_steps import telling_steps
 from schemas.codec import encode
 from schemas.config import GenerationConfig
 from schemas.cost import Price
 from schemas.names import request_name
 from schemas.outcome import Outcome, WorkRecord
+from schemas.progress import decode_progress
 from schemas.request import LANES, Lane
 from schemas.result import parse_result
 from schemas.topics import Catalogue
@@ -239,6 +241,18 @@ class GpuPool:
 
         await eventually(enough, f"{count} results, only {len(found)} came")
         return found
+
+    def telling_steps(self, running: Running[Any]) -> AbstractAsyncContextManager[None]:
+        """As its service does, but more often."""
+        return telling_steps(self.kafka, self.catalogue, running.consumer.steps, running.metrics, period_seconds=0.05)
+
+    async def wait_for_progress(self, request_id: str, state: str, step: int) -> None:
+        async def told() -> bool:
+            records = await self.read(self.catalogue.progress, self.catalogue.requests_partitions)
+            events = [decode_progress(record.value or b"") for record in records]
+            return any((each.request_id, each.state, each.step) == (request_id, state, step) for each in events)
+
+        await eventually(told, f"{request_id} is {state} {step}")
 
     async def lag(self) -> int:
         group = self.catalogue.gpu_group(POOL)

@@ -165,8 +165,16 @@ async def test_each_process_has_what_it_needs_and_nobody_more(guarded: Guarded, 
         scaler(GpuPool(guarded.kafka("scaler"), catalogue, tmp_path)) as (_, keda),
     ):
         pool = GpuPool(guarded.kafka("gpu-consumer/a"), catalogue, tmp_path)
-        async with pool.consumer() as running_one, _telling(pool, running_one.consumer):
+        async with (
+            pool.consumer() as running_one,
+            _telling(pool, running_one.consumer),
+            pool.telling_steps(running_one),
+            PromptClient(guarded.kafka("result-reader"), catalogue, progress=True) as watching,
+        ):
+            running_one.engine.gate.clear()
             await producer.submit([wish("r1", TENANT)])
+            await eventually(watching.news, what="how far it is")
+            running_one.engine.gate.set()
             (result,) = [each async for each in reader.follow([(TENANT, "r1")], 60)]
             assert result.status == "succeeded"
 

@@ -14,6 +14,7 @@ from tests.admission import eventually, produce, running, small_world
 from tests.integration.gpu_pool import GpuPool
 from tests.kafka import POOL
 from tests.kiln import Kiln
+from tests.unit.schemas.test_published import GOLDEN
 
 
 async def test_pictures_are_asked_for_waited_for_saved_and_found_again(
@@ -71,7 +72,7 @@ async def test_pictures_are_asked_for_waited_for_saved_and_found_again(
 
 async def test_watch_shows_results_as_they_come(kiln: Kiln, kafka: KafkaSettings, catalogue: Catalogue) -> None:
     child = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", "from streams.cli import main; main()", "watch", "--tenant", "me",
+        sys.executable, "-c", "from streams.cli import main; main()", "watch", "--tenant", "me", "--progress",
         env=kiln.environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     assert child.stdout is not None
@@ -84,6 +85,11 @@ async def test_watch_shows_results_as_they_come(kiln: Kiln, kafka: KafkaSettings
                 await asyncio.wait({first}, timeout=1)
             said = first.result() or await child.stderr.read()
             assert b"rejected  unknown_config: there is no config" in said
+        event = (GOLDEN / "ProgressEvent.v1.json").read_bytes().replace(b"atelier", b"me")
+        produce(kafka, catalogue.progress, [(b"me", b"nothing of ours"), (b"me", event)])
+        while not (said := await child.stdout.readline()).startswith(b"me/r-1"):
+            assert b"rejected" in said, "the results of others before it"
+        assert said == b"me/r-1 step 23 of 60\n"
     finally:
         if child.returncode is None:  # else killing it raises, and hides what ended it
             child.kill()

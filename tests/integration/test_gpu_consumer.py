@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from gpu_consumer.intake import Names
 from schemas.codec import encode
+from schemas.progress import decode_progress
 from streams.kafka.clients import transactional_producer
 from tests.integration.gpu_pool import GpuPool, config, eventually, foreign_outcome, ledger_of, work_item
 from tests.kafka import POOL
@@ -82,17 +83,30 @@ async def test_a_job_expires_while_another_runs(pool: GpuPool) -> None:
     engine = ScriptedEngine()
     engine.gate.clear()
     soon = work_item("soon", deadline=datetime.now(UTC) + timedelta(seconds=600), config=config(name="b", bucket=2))
-    await pool.produce([work_item("long")], partition=0)
-    async with pool.consumer(engine) as running:
+    long = work_item("long")
+    await pool.produce([long], partition=0)
+    async with pool.consumer(engine) as running, pool.telling_steps(running):
         await eventually(lambda: len(engine.runs) == 1, "the long one runs")
         await pool.produce([soon], partition=0)
         await eventually(lambda: running.consumer._backlog.count("queued") == 2, "the other one waits")
+        await pool.wait_for_progress("long", "started", 0)
+        for made in (1, 3):
+            engine.say_steps({f"{long.job_id}/0": made})
+            await pool.wait_for_progress("long", "step", made)
+        await pool.wait_for_progress("soon", "queued", 0)
         running.later(601)
         (result,) = await pool.wait_for_results(1)
         assert (result.request_id, result.status) == ("soon", "expired")
         engine.gate.set()
         await pool.wait_for_results(2)
         await pool.wait_until_done()
+    told = await pool.read(pool.catalogue.progress, 2)
+    events = [decode_progress(record.value or b"") for record in told]
+    of_long = [(event.state, event.step, event.steps) for event in events if event.request_id == "long"]
+    assert of_long[-3:] == [("started", 0, 4), ("step", 1, 4), ("step", 3, 4)]
+    assert of_long[:-3] in ([], [("queued", 0, 4)]), "if it was looked at before the engine had it"
+    assert [event.state for event in events if event.request_id == "soon"] == ["queued"]
+    assert not [record for record in told if b"a long" in record.value or b"a soon" in record.value], "a prompt"
 
 
 async def test_a_deadline_reaches_what_runs(pool: GpuPool) -> None:

@@ -1,6 +1,6 @@
 """A session: how items of one kind run together, be it step by step or whole."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -68,6 +68,11 @@ class Session(Protocol):
     @property
     def fill(self) -> int:
         """How many have a slot."""
+        ...
+
+    @property
+    def made(self) -> Mapping[str, int]:
+        """Steps that were made of each that has a slot, by its key."""
         ...
 
     @property

@@ -1,7 +1,7 @@
 """A session over the step loop: items join and leave at any step, and a batch that does not fit is made smaller."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -77,6 +77,10 @@ class StepSession:
     @property
     def fill(self) -> int:
         return self.slots - self._engine.free_slots
+
+    @property
+    def made(self) -> Mapping[str, int]:
+        return self._engine.made
 
     @property
     def idle(self) -> bool:

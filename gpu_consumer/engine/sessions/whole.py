@@ -1,6 +1,6 @@
 """A session over the pipeline engine: a batch starts and ends together, in the pipeline's own loop."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from gpu_consumer.engine import stages
 from gpu_consumer.engine.account import Account
@@ -46,6 +46,7 @@ class WholeSession:
         self._account = Account(device, config.bucket)
         self._charged: dict[str, float] = {}
         self._free_bytes = 0
+        self._steps = 0  # of the batch
         self._crowded = False  # a neighbour took memory that this batch ran out of
 
     @property
@@ -61,6 +62,10 @@ class WholeSession:
         return len(self._batch)
 
     @property
+    def made(self) -> Mapping[str, int]:
+        return dict.fromkeys(self._batch, self._steps)
+
+    @property
     def idle(self) -> bool:
         return not self._batch
 
@@ -69,6 +74,7 @@ class WholeSession:
         self._batch = {one.key: one for one in wanted}
         self._bills = {one.key: Bill() for one in wanted}
         self._free_bytes = self._grants.free_bytes()
+        self._steps = 0
         self._crowded = False
         self._charged = {}
 
@@ -104,10 +110,12 @@ class WholeSession:
     def _stepped(self) -> None:
         for key in self._batch:
             self._bills[key].stepped(len(self._batch))
+        self._steps += 1
         self._on_step()
 
     def _ran_out(self) -> None:
-        """Of memory, which a neighbour may have taken, and may give back before this batch ends."""
+        """Of memory, which a neighbour may have taken, and may give back before this batch ends. It begins again."""
+        self._steps = 0
         self._crowded = self._crowded or self._grants.neighbour_took(self._free_bytes)
 
     def _learn(self, results: Results) -> None:

@@ -66,6 +66,11 @@ class Stepwise:
         return self._lives.free_slots
 
     @property
+    def made(self) -> dict[str, int]:
+        """Steps of each that has a slot, by its key."""
+        return {life.key: life.sampler.steps for life in self._lives.running() if life.sampler is not None}
+
+    @property
     def idle(self) -> bool:
         """Nothing is here, and step would do nothing."""
         return self._lives.idle

@@ -26,7 +26,8 @@ class Schedulers:
 
 
 class Sampler:
-    """`latents`, (1, *latent_shape), of the model's dtype, on its device: noise at first, then further at each step.
+    """`latents`, (1, *latent_shape), of the model's dtype, on its device: noise at first, then further at each step;
+    `steps`: how many were made.
 
     Timesteps and noise levels stay on the CPU: a scheduler looks them up by value, and each look at a number that lies
     on a card would wait for all the work given to the card before.
@@ -47,7 +48,7 @@ class Sampler:
             self._scheduler.set_begin_index(0)
         self._timesteps: torch.Tensor = self._scheduler.timesteps
         self._numbers: list[float] = self._timesteps.tolist()
-        self._step = 0
+        self.steps = 0
         generator = torch.Generator("cpu").manual_seed(request.item.seed)
         accepted = inspect.signature(self._scheduler.step).parameters
         self._extra = {"generator": generator} if "generator" in accepted else {}
@@ -56,25 +57,25 @@ class Sampler:
 
     @property
     def done(self) -> bool:
-        return self._step == len(self._numbers)
+        return self.steps == len(self._numbers)
 
     @property
     def timestep(self) -> float:
         """Of the step that comes next, as the model is told it."""
-        return float(self._numbers[self._step])
+        return float(self._numbers[self.steps])
 
     def model_input(self) -> torch.Tensor:
         """The latents as the model wants to see them. May be called again for the same step."""
         if not hasattr(self._scheduler, "scale_model_input"):  # flow matching
             return self.latents
-        scaled: torch.Tensor = self._scheduler.scale_model_input(self.latents, self._timesteps[self._step])
+        scaled: torch.Tensor = self._scheduler.scale_model_input(self.latents, self._timesteps[self.steps])
         return scaled
 
     def advance(self, noise: torch.Tensor) -> None:
         """One step along `noise`, (1, *latent_shape), the model's guided prediction."""
         dtype = self.latents.dtype
         stepped = self._scheduler.step(
-            noise, self._timesteps[self._step], self.latents, **self._extra, return_dict=False
+            noise, self._timesteps[self.steps], self.latents, **self._extra, return_dict=False
         )[0]
         self.latents = stepped.to(dtype)
-        self._step += 1
+        self.steps += 1

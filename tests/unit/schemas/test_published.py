@@ -14,6 +14,7 @@ from schemas.decision import Decision, decode_decision
 from schemas.export import json_schemas
 from schemas.observation import decode_observation
 from schemas.outcome import decode_outcome
+from schemas.progress import decode_progress
 from schemas.request import GenerationRequest
 from schemas.result import parse_result
 from schemas.uptime import decode_uptime
@@ -29,6 +30,7 @@ READERS: dict[str, Callable[[bytes], BaseModel | Decision]] = {
     "Outcome": decode_outcome,
     "Observation": decode_observation,
     "Uptime": decode_uptime,
+    "ProgressEvent": decode_progress,
     **dict.fromkeys(RESULTS, parse_result),
 }
 

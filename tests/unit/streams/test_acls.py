@@ -40,7 +40,7 @@ TOPICS = (
     Topic("kiln.usage", "usage", "delete", (), (ADMISSION,)),
     Topic("kiln.results", "results", "delete", (ADMISSION, "result-reader"), (ADMISSION, GPU)),
     Topic("kiln.dead-letters", "dead_letters", "delete", (), (ADMISSION, GATE, GPU)),
-    Topic("kiln.progress", "progress", "delete"),
+    Topic("kiln.progress", "progress", "delete", ("result-reader",), (GPU,)),
     Topic("kiln.cancels", "cancels", "compact,delete", (ADMISSION, GPU), (ADMISSION, "operator")),
     Topic("kiln.control", "control", "compact", (ADMISSION, GPU), (ADMISSION, "operator")),
     Topic("kiln.observations", "observations", "compact", (ADMISSION, GPU, SCALER), (ADMISSION, GPU)),

@@ -22,6 +22,9 @@ class Running:
     idle = False
     peak_bytes = 0
 
+    def __init__(self) -> None:
+        self.made = {"a": 3}
+
 
 class Listener:
     def __init__(self) -> None:
@@ -62,6 +65,7 @@ def test_four_times_a_second_and_at_once_where_something_else_is_done(listener: 
     listener.beat(loading=True)
     listener.session.idle = True
     listener.beat()
+    assert [pulse.made for pulse in listener.pulses[2:]] == [{"a": 3}, {"a": 3}, {}]
     assert [(pulse.doing, pulse.kind, pulse.slots, pulse.fill) for pulse in listener.pulses[1:]] == [
         ("step", "a kind", 4, 2),
         ("step", "a kind", 2, 2),

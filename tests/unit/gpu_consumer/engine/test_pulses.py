@@ -42,6 +42,10 @@ def test_a_load_shows_while_nobody_steps() -> None:
     assert merged([Pulse("load"), red(1)], None).doing == "step"
 
 
+def test_what_each_of_them_has_made_is_said_together() -> None:
+    assert merged([red(1, made={"a": 1}), red(1, made={"b": 2}), IDLE], "red").made == {"a": 1, "b": 2}
+
+
 def test_memory_adds_up_but_for_what_is_free_to_each() -> None:
     readings = [MemoryReading(30, 40, 50, 7), MemoryReading(1, 2, 3, 9)]
     pulse = merged([red(1, memory=one) for one in readings], "red")

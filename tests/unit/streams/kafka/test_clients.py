@@ -33,6 +33,7 @@ class Given(Exception):
     [
         (AIOKafkaProducer, lambda: clients.transactional_producer(KAFKA, "t")),
         (AIOKafkaProducer, lambda: clients.idempotent_producer(KAFKA)),
+        (AIOKafkaProducer, lambda: clients.best_effort_producer(KAFKA)),
         (AIOKafkaConsumer, lambda: clients.group_consumer(KAFKA, "g")),
         (AIOKafkaConsumer, lambda: clients.log_consumer(KAFKA)),
         (AIOKafkaConsumer, lambda: clients.log_consumer(KAFKA, follow=True)),
@@ -110,6 +111,14 @@ async def test_a_producer_waits_for_all_replicas_and_writes_once(transactional_i
         assert producer._txn_manager.transactional_id == transactional_id
         if transactional_id:
             assert producer._txn_manager.transaction_timeout_ms == 10_000
+    finally:
+        await producer.stop()
+
+
+async def test_what_may_be_lost_waits_for_the_leader_alone() -> None:
+    producer = clients.best_effort_producer(KAFKA)
+    try:
+        assert (producer._sender._acks, producer._txn_manager) == (1, None)
     finally:
         await producer.stop()
 

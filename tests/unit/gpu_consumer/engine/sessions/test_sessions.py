@@ -63,6 +63,13 @@ def test_each_is_drawn_and_ends_once_and_pays_its_part(models: Path, config: Gen
     assert session.peak_bytes == config.bucket * config.price.vram_bytes
 
 
+def test_how_many_steps_are_made_is_seen_after_each(models: Path, config: GenerationConfig) -> None:
+    seen: list[dict[str, int]] = []
+    session: Session = Place(models).open(config, lambda: seen.append(dict(session.made)))
+    finish(session, wanted(config, *ITEMS[:2]))
+    assert seen[: config.steps - 1] == [dict.fromkeys("ab", n) for n in range(1, config.steps)] != []
+
+
 def test_nothing_of_a_picture_stays_on_the_device_after_its_end(models: Path, config: GenerationConfig) -> None:
     place = Place(models)
     latents: list[weakref.ref[torch.Tensor]] = []
