@@ -61,7 +61,7 @@ def run(
     except StreamError as error:
         raise CommandError(str(error)) from error
     except (KafkaError, OSError) as error:
-        raise CommandError(f"Kafka does not answer: {told(error)}; look at the broker") from error
+        raise CommandError(KafkaSettings.load().unanswered(told(error))) from error
 
 
 def _service(given: dict[str, Any]) -> GpuService:

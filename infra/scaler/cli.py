@@ -37,6 +37,4 @@ def scaler(
     except StreamError as error:
         raise CommandError(str(error)) from error
     except (KafkaError, OSError) as error:
-        raise CommandError(
-            f"Kafka at {kafka.bootstrap_servers} does not answer: {told(error)}; look at the broker"
-        ) from error
+        raise CommandError(kafka.unanswered(told(error))) from error

@@ -1,10 +1,12 @@
-"""How every command reaches the cluster, and how it says that it cannot."""
+"""How every command reaches the cluster, and how it says that it waits for it, or cannot."""
 
 import asyncio
 import logging
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+import typer
+from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import (
     ClusterAuthorizationFailedError,
     GroupAuthorizationFailedError,
@@ -21,6 +23,8 @@ from streams.kafka.errors import StreamError
 from streams.kafka.settings import KafkaSettings
 
 T = TypeVar("T")
+_SILENT_SECONDS = 1.0  # most work is done by then, and who waits longer wants to know for what
+_ANSWER_SECONDS = 3.0  # a broker that is there and busy takes as much
 _FORBIDDEN = (
     TopicAuthorizationFailedError,
     GroupAuthorizationFailedError,
@@ -30,10 +34,11 @@ _FORBIDDEN = (
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end; a cluster that cannot be reached becomes a sentence, and the only one."""
+    """Run to the end. A cluster that cannot be reached is named on stderr while it is waited for, and becomes a
+    sentence in the end; those of the client are not heard."""
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     try:
-        return asyncio.run(work)
+        return asyncio.run(_heard(work))
     except StreamError as error:
         raise CommandError(str(error)) from error
     except MessageSizeTooLargeError as error:
@@ -41,9 +46,32 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     except _FORBIDDEN as error:
         raise CommandError(f"Kafka does not allow it ({told(error)}); `kiln acls` says what must be allowed") from error
     except KafkaError as error:
-        raise CommandError(
-            f"Kafka does not answer ({told(error)}); start one with `kiln broker up` or set KAFKA_BOOTSTRAP_SERVERS"
-        ) from error
+        raise CommandError(KafkaSettings.load().unanswered(told(error))) from error
+
+
+async def _heard(work: Coroutine[Any, Any, T]) -> T:
+    listening = asyncio.create_task(_say_if_silent())
+    try:
+        return await work
+    finally:
+        listening.cancel()
+
+
+async def _say_if_silent() -> None:
+    """The work itself is in a client that tells nothing while it tries; another is asked whether anybody is there."""
+    await asyncio.sleep(_SILENT_SECONDS)
+    try:
+        kafka = KafkaSettings.load()
+        client = AIOKafkaClient(**kafka.client_options())
+    except StreamError:
+        return  # the work says so
+    try:
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            await client.bootstrap()
+    except (KafkaError, TimeoutError):
+        typer.echo(f"note: waiting for Kafka at {kafka.bootstrap_servers} (KAFKA_BOOTSTRAP_SERVERS)", err=True)
+    finally:
+        await client.close()
 
 
 def deployment(*, with_tenants: bool = False) -> tuple[KafkaSettings, Catalogue]:

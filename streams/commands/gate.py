@@ -30,6 +30,4 @@ def gate(
     except StreamError as error:
         raise CommandError(str(error)) from error
     except (KafkaError, OSError) as error:
-        raise CommandError(
-            f"Kafka at {kafka.bootstrap_servers} does not answer: {told(error)}; look at the broker"
-        ) from error
+        raise CommandError(kafka.unanswered(told(error))) from error

@@ -146,6 +146,13 @@ class KafkaSettings(BaseSettings):
             # Only where and why: the values may be secrets.
             raise ConnectionSettingsError(setting_refused(error, cls)) from None
 
+    def unanswered(self, why: str) -> str:
+        """The sentence for who cannot go on without a broker."""
+        return (
+            f"Kafka at {self.bootstrap_servers} does not answer: {why}; look at the broker, or set "
+            "KAFKA_BOOTSTRAP_SERVERS to another (`kiln broker up` starts one for development)"
+        )
+
     def client_options(self) -> dict[str, Any]:
         """What every client gets. Reads the certificate files: call it for each client, so that a renewal is seen.
 

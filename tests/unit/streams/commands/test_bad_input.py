@@ -181,7 +181,7 @@ def test_a_line_ends_at_a_line_feed_only(kiln: Run, tmp_path: Path) -> None:
     line = '{"prompt": "one\u2028two\x85three", "config": {"name": "sketch"}}\r\n'
     (tmp_path / "lines").write_text(line, encoding="utf-8", newline="")
     _, said = kiln("submit", "--json-lines", str(tmp_path / "lines"))
-    assert "Kafka does not answer" in said[0]
+    assert "Kafka at 127.0.0.1:1 does not answer" in said[0]
 
 
 def test_a_lock_that_is_none_is_a_sentence(kiln: Run, tmp_path: Path) -> None:
