@@ -112,6 +112,7 @@ async def test_ready_means_loaded_and_drawn_and_names_what_bytes_depend_on(
 async def test_an_engine_that_draws_another_picture_than_before_is_not_started(
     settings: EngineSettings, config: GenerationConfig
 ) -> None:
+    """Case GPU-02."""
     engine = EngineProcess(settings, [config], answers={config.config_hash: "0" * 64})
     with pytest.raises(EngineDied, match="another one"):
         await engine.start()

@@ -173,7 +173,7 @@ async def test_every_kind_of_request_ends_once(
 async def test_instances_join_and_leave(
     kafka: KafkaSettings, catalogue: Catalogue, world: World, intake: IntakeName
 ) -> None:
-    # cases FST-11, FST-13, AIO-16, AIO-17
+    # cases FST-11, FST-13, FST-16, AIO-16, AIO-17: each decision once, and work that is produced again is the same
     sent = Sent()
     first = start(kafka, world, intake)
     await asyncio.to_thread(sent.storm, kafka, catalogue.requests, "one", 60)
@@ -206,7 +206,7 @@ async def test_the_groups_offsets_are_not_believed(
 async def test_killed_at_any_moment(
     kafka: KafkaSettings, catalogue: Catalogue, world: World, intake: IntakeName
 ) -> None:
-    # cases FST-01, FST-14, AIO-08
+    # cases FST-01, FST-02, FST-14, AIO-08
     sent = Sent()
     moments = random.Random(intake)
     for life in range(5):

@@ -30,6 +30,7 @@ def later(kafka: KafkaSettings, **changes: Any) -> KafkaSettings:
 
 
 async def test_the_second_opening_fences_the_first(place: Leased) -> None:
+    """Case AIO-19: what the first had under way is dropped, and it writes that offset never again."""
     first, seen = await place.owner()
     assert seen == []
     await first.transact(lambda: place.step("one", 1))
@@ -147,7 +148,7 @@ async def test_a_log_of_aborted_records_only_has_an_end(place: Leased) -> None:
 
 
 async def test_outputs_and_offset_are_one(place: Leased) -> None:
-    """Neither of a transaction that was not committed, both of one that was."""
+    """Case FST-17. Neither of a transaction that was not committed, both of one that was."""
     first, _ = await place.owner()
     gate = Gate(first, "commit_transaction")
     pending = asyncio.create_task(first.transact(lambda: place.step("one", 1)))

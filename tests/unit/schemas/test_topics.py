@@ -55,6 +55,18 @@ def test_ids_are_named_after_their_input_partition() -> None:  # case AIO-10
     assert house.gpu_group("a") != house.gpu_group("b")
 
 
+def test_deployments_of_one_cluster_share_no_group_and_fence_nobody_of_another() -> None:
+    """Case FST-19: an id says which deployment, which service, which pool and which partition."""
+
+    def names(house: Catalogue) -> set[str]:
+        ids = {house.admission_transactional_id(n) for n in range(4)}
+        ids |= {house.gpu_transactional_id(pool, n) for pool in house.pools for n in range(4)}
+        return ids | {house.admission_group, house.gate_group} | {house.gpu_group(pool) for pool in house.pools}
+
+    houses = [names(catalogue(prefix=prefix)) for prefix in ("staging", "prod", "prod-2")]
+    assert len(set.union(*houses)) == sum(map(len, houses)) == 3 * (4 + 2 * 4 + 2 + 2)
+
+
 @pytest.mark.parametrize(
     "settings", [{"prefix": ""}, {"prefix": "a b"}, {"prefix": "x" * 61}, {"requests_partitions": 0}]
 )

@@ -146,6 +146,7 @@ async def test_a_full_batch_is_decided_while_the_former_is_written() -> None:
 
 
 async def test_what_was_decided_ahead_of_a_lost_batch_is_never_written() -> None:
+    """Case FST-17: work is written outside of transactions, and only once the transaction with its decision stands."""
     async with serving() as (scene, task):
         await scene.send("r1", "r2", "r3", "r4")
         await scene.until(lambda: scene.state.decided == 4)

@@ -6,7 +6,12 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from aiokafka import TopicPartition
-from aiokafka.errors import KafkaConnectionError
+from aiokafka.errors import (
+    CommitFailedError,
+    IllegalStateError,
+    KafkaConnectionError,
+    UnknownTopicOrPartitionError,
+)
 
 from schemas.pools import Pools
 from schemas.topics import Catalogue, TopicSettings
@@ -41,6 +46,32 @@ async def test_the_lag_of_a_topic_that_another_gate_has_now_is_not_shown() -> No
     await gate._commit(consumer, {stays: 4})
     gate._look({stays: 5})
     assert (lag(stays), lag(leaves)) == (1, None)
+
+
+async def test_a_commit_that_failed_is_made_up_for_by_the_next() -> None:
+    """Cases FST-26, while a leader changes, and AIO-19, while the group does: what has left is not said any more by who
+    had it."""
+    catalogue = Catalogue(TopicSettings.model_construct(), Pools(pools={}), (TENANT,))
+    gate = GateService(GateSettings(), KafkaSettings(bootstrap_servers="127.0.0.1:1"), catalogue)
+    stays, leaves = (TopicPartition(catalogue.tenant_requests(TENANT), number) for number in (0, 1))
+    said: list[dict[TopicPartition, int]] = []
+    fates: list[Exception | None] = [UnknownTopicOrPartitionError(), CommitFailedError(), IllegalStateError(), None]
+
+    class Fated:
+        async def commit(self, offsets: dict[TopicPartition, int]) -> None:
+            said.append(dict(offsets))
+            if fates and (fate := fates.pop(0)) is not None:
+                raise fate
+
+    consumer: Any = Fated()
+    gate.assigned({stays, leaves})
+    await gate._commit(consumer, {stays: 3})
+    await gate._commit(consumer, {stays: 3, leaves: 7})
+    gate.assigned({stays})
+    await gate._commit(consumer, {stays: 3})
+    await gate._commit(consumer, {stays: 5})
+    await gate._commit(consumer, {stays: 5})
+    assert said == [{stays: 3}, {stays: 3, leaves: 7}, {stays: 3}, {stays: 5}]
 
 
 class LeavingBroker:

@@ -1,15 +1,15 @@
-"""Of Faust's consumer: what of its own ways of waiting we took over still does what Faust expects of it."""
+"""What of Faust is used, and what is not; and what of its own ways of waiting we took over does what it expects."""
 
 import asyncio
 import gc
 import warnings
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from faust.types import TP
 
-from streams.intake.faust import _make_app
+from streams.intake.faust import _feed, _make_app
 from streams.kafka.settings import KafkaSettings
 
 PATIENCE_SECONDS = 30
@@ -22,6 +22,39 @@ async def consumer() -> AsyncIterator[Any]:
     yield made
     pending = asyncio.all_tasks() - {asyncio.current_task()}
     assert not {task for task in pending if not task.cancelling()}, "a task is left behind"
+
+
+class _Message:
+    topic = "requests"
+    tp = TP("requests", 0)
+    acked = False
+
+    def __init__(self, offset: int) -> None:
+        self.offset = offset
+
+
+async def test_nothing_is_acknowledged_so_no_offset_is_committed() -> None:
+    """Cases FST-02, FST-05 and FST-26: a list of acknowledged offsets may have holes, repeats and commits that fail; it
+    stays empty. Offsets go with the decisions, in transactions of the lease."""
+    app = _make_app(KafkaSettings(bootstrap_servers="127.0.0.1:1"), "group")
+    _feed(app, "requests", cast(Any, None))
+    (agent,) = app.agents.values()
+    app.topics.add(agent.channel)
+    await app.topics._update_indices()
+    for offset in (1, 2, 2, 3, 4):
+        assert not app.consumer.ack(_Message(offset))
+    assert not app.consumer._acked
+    assert not await app.consumer.commit()
+
+
+async def test_it_has_no_transactions_no_tables_and_no_store() -> None:
+    """Cases FST-16, FST-17 and FST-19: its transactions are not ours. Case FST-22: nor has it a RocksDB, whose lock a
+    former owner of a partition could hold."""
+    app = _make_app(KafkaSettings(bootstrap_servers="127.0.0.1:1"), "group")
+    _feed(app, "requests", cast(Any, None))
+    assert not app.in_transaction
+    assert app.conf.processing_guarantee.name == "AT_LEAST_ONCE"
+    assert (str(app.conf.store), dict(app.tables), app.conf.table_standby_replicas) == ("memory:", {}, 0)
 
 
 async def test_it_waits_for_the_end_of_a_rebalance(consumer: Any) -> None:
