@@ -121,12 +121,12 @@ class Holding:
         settings = self._around.settings
         if len(self._inbox) < settings.batch_max:  # more may come meanwhile, and nothing is to be decided ahead
             await self._written()
-        now = time.monotonic()
         arrivals = await self._inbox.take(
             settings.batch_max,
             settings.batch_bytes_max,
             idle_seconds=settings.idle_seconds,
-            linger_seconds=max(settings.batch_wait_seconds, self._logged_at + settings.batch_spacing_seconds - now),
+            linger_seconds=settings.batch_wait_seconds,
+            rest_until=self._logged_at + settings.batch_spacing_seconds,
         )
         self._around.metrics.set("queue_length", len(self._inbox), partition=self._label)
         if self._partition == PLACED_BY:

@@ -1,6 +1,7 @@
 """The bounded queue between an intake and the owner of a partition."""
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Iterable
 
@@ -50,9 +51,12 @@ class Inbox:
             self._queue.append((arrival, size))
             self._bytes += size
 
-    async def take(self, most: int, bytes_max: int, *, idle_seconds: float, linger_seconds: float) -> list[Arrival]:
+    async def take(
+        self, most: int, bytes_max: int, *, idle_seconds: float, linger_seconds: float, rest_until: float = 0
+    ) -> list[Arrival]:
         """Requests in the order in which they were put, so many and so many bytes at most; none after `idle_seconds` or
-        when shut. A batch that is not full waits `linger_seconds` for more."""
+        when shut. A batch that is not full waits `linger_seconds` for more, and until `rest_until` of the monotonic
+        clock, which is over for a request that comes later."""
         if not self._queue:
             self._changed.clear()
             try:
@@ -60,8 +64,9 @@ class Inbox:
                     await self._changed.wait()
             except TimeoutError:
                 return []
-        if self._open and len(self._queue) < most and self._bytes < bytes_max and linger_seconds:
-            await asyncio.sleep(linger_seconds)
+        wait = max(linger_seconds, rest_until - time.monotonic())
+        if self._open and len(self._queue) < most and self._bytes < bytes_max and wait > 0:
+            await asyncio.sleep(wait)
         length = fitting((size for _, size in self._queue), most, bytes_max)
         taken = [self._queue.popleft() for _ in range(length)]
         self._bytes -= sum(size for _, size in taken)

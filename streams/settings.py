@@ -27,7 +27,9 @@ class AdmissionServiceSettings(BaseSettings):
         description="Of the requests of one transaction: a MiB of the worst JSON blocks the loop for half a second.",
     )
     batch_wait_seconds: Annotated[float, Field(ge=0, le=1)] = Field(
-        default=0.005, description="How long a batch that is not full waits for more after its first request."
+        default=0,
+        description="How long a batch that is not full waits for more after its first request; where many come, they "
+        "gather while the former is written and rests.",
     )
     batch_spacing_seconds: Annotated[float, Field(ge=0, le=1)] = Field(
         default=0.025,

@@ -1,6 +1,7 @@
 """The queue between an intake and an owner."""
 
 import asyncio
+import time
 
 from admission.arrival import Arrival
 from streams.inbox import Inbox, batch_length
@@ -13,6 +14,12 @@ def arrival(offset: int) -> Arrival:
 async def take(inbox: Inbox, most: int = 10, idle_seconds: float = 5.0) -> list[int]:
     taken = await inbox.take(most, 1 << 20, idle_seconds=idle_seconds, linger_seconds=0)
     return [each.offset for each in taken]
+
+
+async def turns() -> None:
+    """Whatever waits for no clock is over then."""
+    for _ in range(10):
+        await asyncio.sleep(0)
 
 
 async def test_takes_what_was_put_in_order_and_no_more_than_asked() -> None:
@@ -71,6 +78,29 @@ async def test_a_batch_that_is_not_full_waits_for_more() -> None:
     await asyncio.sleep(0)
     await inbox.put([arrival(1)])
     assert [each.offset for each in await taking] == [0, 1]
+
+
+async def test_what_comes_after_a_rest_waits_no_more_for_it() -> None:
+    inbox = Inbox(10, 1 << 20)
+    inbox.open()
+    rest_until = time.monotonic() + 0.05
+    taking = asyncio.create_task(inbox.take(10, 1 << 20, idle_seconds=60, linger_seconds=0, rest_until=rest_until))
+    while time.monotonic() < rest_until:  # noqa: ASYNC110 -- a clock has no event
+        await asyncio.sleep(0)
+    await inbox.put([arrival(0)])
+    await turns()
+    assert taking.done()
+
+
+async def test_what_comes_within_a_rest_waits_for_its_end() -> None:
+    inbox = Inbox(10, 1 << 20)
+    inbox.open()
+    await inbox.put([arrival(0)])
+    rest_until = time.monotonic() + 3600
+    taking = asyncio.create_task(inbox.take(10, 1 << 20, idle_seconds=60, linger_seconds=0, rest_until=rest_until))
+    await turns()
+    assert not taking.done()
+    taking.cancel()
 
 
 def large(offset: int) -> Arrival:
