@@ -36,13 +36,13 @@ class State:
     What drain_changes() returns belongs into the transaction that carries the decisions applied since the last call.
     """
 
-    def __init__(self, partition: int, limits: AdmissionLimits | None = None) -> None:
+    def __init__(self, partition: int, limits: AdmissionLimits) -> None:
         self.partition = partition
-        self._limits = AdmissionLimits() if limits is None else limits
-        self._skew_ms = int(self._limits.clock_skew_seconds * 1000)
+        self._limits = limits
+        self._skew_ms = int(limits.clock_skew_seconds * 1000)
         self._fold: Fold | None = Fold(partition)
-        self._window = Window(self._limits.dedupe_window_ms)
-        self._accounts = Accounts(self._limits.outstanding_slack_ms)
+        self._window = Window(limits.dedupe_window_ms)
+        self._accounts = Accounts(limits.outstanding_slack_ms)
         self._at = Start()
         self._results_whole = True
 

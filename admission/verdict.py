@@ -17,8 +17,8 @@ class Decided:
 
     decision: Decision
     name: bytes  # of the request, as request_name() has it
-    result: Rejected | Cancelled | None = None
-    clock_ms: int = 0
+    result: Rejected | Cancelled | None
+    clock_ms: int
     config: GenerationConfig | None = None
     degraded_from: str | None = None
     bookings: tuple[Booking, ...] = ()
@@ -29,7 +29,7 @@ class Repeat:
     """The same name and payload again: silent and free."""
 
     job_id: str
-    clock_ms: int = 0
+    clock_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class SendHome:
     """Appended to a partition that is not its tenant's: write it, unchanged, to `partition`."""
 
     partition: int
-    clock_ms: int = 0
+    clock_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class TakeBack:
     already, and so nothing is written."""
 
     name: bytes | None
-    clock_ms: int = 0
+    clock_ms: int
 
 
 # Each carries the quota clock (ms) as the record left it, so that applying a verdict needs no clock.

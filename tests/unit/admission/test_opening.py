@@ -6,6 +6,7 @@ import pytest
 
 from admission.decide import decide
 from admission.errors import StateRefused
+from admission.settings import AdmissionLimits
 from admission.state import State
 from admission.verdict import Repeat
 from schemas.tenancy import CURSOR_KEY
@@ -70,10 +71,10 @@ def test_the_successor_of_an_emission_that_was_not_noted_repeats_it() -> None:
 
 
 def test_a_new_partition_mints_its_birth_once() -> None:
-    state = State(HOME)
+    state = State(HOME, AdmissionLimits())
     assert state.opened(lambda: BIRTH, 10, None, NOW_MS) == []
     assert (state.birth, state.next, state.decided) == (BIRTH, 0, 0)
-    successor = State(HOME)
+    successor = State(HOME, AdmissionLimits())
     for key, value in state.drain_changes():
         successor.fold_tenants(key, value)
     successor.opened(lambda: OTHER, 10, 0, NOW_MS)
@@ -219,7 +220,7 @@ def test_a_results_log_that_shrank_is_refused() -> None:
 
 def test_empty_logs_beside_a_committed_offset_are_refused() -> None:
     with pytest.raises(StateRefused, match="committed offset 5"):
-        State(HOME).opened(lambda: BIRTH, 5, 5, NOW_MS)
+        State(HOME, AdmissionLimits()).opened(lambda: BIRTH, 5, 5, NOW_MS)
 
 
 def test_decisions_without_a_cursor_are_refused() -> None:
@@ -251,7 +252,7 @@ def test_a_record_that_cannot_be_read_is_refused(key: bytes, value: bytes) -> No
 @pytest.mark.parametrize("headers", [(), (("n", b"one"),), (("n", b"1"), ("digest", b""))])
 def test_a_record_in_decisions_that_is_none_is_refused(headers: tuple[tuple[str, bytes], ...]) -> None:
     with pytest.raises(StateRefused, match="headers"):
-        State(HOME).fold_decision(b"alice/a", headers, b"{}")
+        State(HOME, AdmissionLimits()).fold_decision(b"alice/a", headers, b"{}")
 
 
 # Accepted loss -------------------------------------------------------------------------------------------------------
@@ -283,7 +284,7 @@ def test_with_the_loss_accepted_a_log_that_begins_again_gets_a_new_birth() -> No
 
 
 def test_with_the_loss_accepted_empty_logs_go_on_at_the_committed_offset() -> None:
-    state = State(HOME)
+    state = State(HOME, AdmissionLimits())
     assert state.opened(lambda: BIRTH, 9, 5, NOW_MS, accept_loss=True) == []
     assert (state.next, state.emitted_through, state.decided) == (5, 5, 0)
 
@@ -343,7 +344,7 @@ def test_decisions_that_are_over_need_not_be_read() -> None:
 
 def test_without_a_cursor_no_decision_is_over() -> None:
     partition = lived_through()
-    state = State(HOME)
+    state = State(HOME, AdmissionLimits())
     assert not any(state.is_over(headers) for _, headers, _ in partition.decisions)
     with pytest.raises(StateRefused, match="lacks the headers"):
         state.is_over([("n", b"x")])
