@@ -14,6 +14,8 @@ from admission.wait import NOTHING_TOLD
 from admission.world import World
 from schemas.request import Lane
 
+NONE_THERE = "none runs now, and the start of the first comes on top"
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -38,8 +40,12 @@ class Estimate:
         return max(1, self.gpus or 0, self.gpus_max)
 
     def __str__(self) -> str:
-        there = "" if self.gpus is None else f", {self.now_seconds:.0f} s with the {self.gpus} there now"
-        return f"{self.soonest_seconds:.0f} s with all {self.full} GPUs{there}"
+        soonest = f"{self.soonest_seconds:.0f} s with {'its one GPU' if self.full == 1 else f'all {self.full} GPUs'}"
+        if self.gpus is None or self.gpus == self.full:
+            return soonest
+        if self.gpus == 0:
+            return f"{soonest} ({NONE_THERE})"
+        return f"{soonest}, {self.now_seconds:.0f} s with the {self.gpus} there now"
 
 
 def wait_of(draft: Draft, state: State, world: World) -> Estimate:

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from admission.accounts import Booking
+from admission.estimate import NONE_THERE
 from admission.meters import Levels
 from admission.question import Answer
 from admission.world import World
@@ -65,8 +66,7 @@ class Quote:
         if self.gpu_seconds is not None:
             yield "price", f"{counted(self.gpu_seconds, 'GPU-second')}, {self.usd:.4f} USD"
         if self.wait_seconds_soonest is not None:
-            soonest = f"{self.wait_seconds_soonest:.0f} s with all {self.gpus_max} of pool {self.pool}"
-            yield "wait", f"{self._with_those_there()}{soonest}"
+            yield "wait", self._wait()
         if self.lane is not None:
             yield "lane", self.lane
         for each in self.left:
@@ -75,12 +75,13 @@ class Quote:
         if self.silent_partitions:
             yield "note", silence(self.silent_partitions)
 
-    def _with_those_there(self) -> str:
+    def _wait(self) -> str:
+        soonest = f"{self.wait_seconds_soonest:.0f} s with all {self.gpus_max} of pool {self.pool}"
         if self.gpus_now is None:
-            return ""
-        if not self.gpus_now:
-            return "no GPU is there now, "
-        return f"{self.wait_seconds_now:.0f} s with the {counted(self.gpus_now, 'GPU')} now, "
+            return soonest
+        if self.gpus_now == 0:
+            return f"{soonest} ({NONE_THERE})"
+        return f"{self.wait_seconds_now:.0f} s with the {counted(self.gpus_now, 'GPU')} now, {soonest}"
 
 
 def verdict(*, enters: bool, code: str | None, message: str | None) -> str:

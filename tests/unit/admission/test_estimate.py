@@ -54,8 +54,11 @@ def test_the_lane_that_is_emptied_last_has_everything_before_it(backlog: dict[st
 def test_a_pool_that_sleeps_is_woken_by_one_gpu_and_unknown_ones_are_not_told() -> None:
     asleep, unknown = Estimate(120.0, 0, 4), Estimate(120.0, None, 4)
     assert (asleep.now_seconds, asleep.soonest_seconds) == (120, 30)
-    assert str(asleep) == "30 s with all 4 GPUs, 120 s with the 0 there now"
+    assert str(asleep) == "30 s with all 4 GPUs (none runs now, and the start of the first comes on top)"
     assert str(unknown) == "30 s with all 4 GPUs"
+    assert str(Estimate(120.0, 1, 4)) == "30 s with all 4 GPUs, 120 s with the 1 there now"
+    assert str(Estimate(120.0, 4, 4)) == "30 s with all 4 GPUs"
+    assert str(Estimate(120.0, 1, 1)) == "120 s with its one GPU"
     assert Estimate(120.0, 6, 4).soonest_seconds == 20  # somebody scaled it by hand
 
 

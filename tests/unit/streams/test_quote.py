@@ -44,7 +44,7 @@ def test_nobody_waits_for_gpus_that_are_not_there() -> None:
     partition.world = replace(partition.world, waits={"default": Wait({"standard": 36.0}, gpus=0)})
     found = quote_of(asked(partition), partition.world, ())
     assert (found.gpus_now, found.wait_seconds_now) == (0, None)
-    assert "wait      no GPU is there now, 9 s with all 4 of pool default" in str(found)
+    assert "wait      9 s with all 4 of pool default (none runs now, and the start of the first" in str(found)
 
 
 def test_a_quote_of_a_request_that_would_be_refused_has_what_was_come_to() -> None:
