@@ -116,7 +116,7 @@ class Index:
         """
         began = time.monotonic()
         await self._lease.open(self._fold)
-        await self._lease.transact(lambda: self._transaction(self._ledgers, ()))
+        await self._lease.transact(lambda: self._transaction(self._ledgers, self._ledgers.keys()))
         self._cursors = {lane: Cursor(ledger.watermark) for lane, ledger in self._ledgers.items()}
         self.opened_seconds = time.monotonic() - began
 
@@ -174,21 +174,23 @@ class Index:
                 if change.lane not in after:
                     after[change.lane] = self._ledgers[change.lane].copy()
                 change.edit(after[change.lane])
-            return self._transaction(after, [output for change in batch for output in change.outputs])
+            # Marks move no offset; to write one costs two answers of the broker more, while a picture waits to begin.
+            moved = [lane for lane, ledger in after.items() if ledger.watermark != self._ledgers[lane].watermark]
+            return self._transaction(after, moved, [output for change in batch for output in change.outputs])
 
         await self._lease.transact(build)
         self._ledgers |= after
         self._written += len(batch)
 
-    def _transaction(self, ledgers: Mapping[Lane, Ledger], outputs: Iterable[Output]) -> Transaction:
+    def _transaction(
+        self, ledgers: Mapping[Lane, Ledger], moved: Iterable[Lane], outputs: Iterable[Output] = ()
+    ) -> Transaction:
         for lane, ledger in ledgers.items():
             assert ledger.watermark >= self._ledgers[lane].watermark, "a watermark never falls"
         records = [
             Output(self._ledger_topic, self.number, lane.encode(), ledger.encode()) for lane, ledger in ledgers.items()
         ]
-        return Transaction(
-            [*outputs, *records], {self._partitions[lane]: ledger.watermark for lane, ledger in ledgers.items()}
-        )
+        return Transaction([*outputs, *records], {self._partitions[lane]: ledgers[lane].watermark for lane in moved})
 
     async def hand_back(self, incarnation: str, keeps: Callable[[Lane, int], bool] = lambda *_: False) -> None:
         """Clear this process' marks, so that the next owner starts at once and counts no death: also those that are

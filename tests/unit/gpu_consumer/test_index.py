@@ -25,11 +25,18 @@ class FakeLease:
     is_open = False
 
     def __init__(self) -> None:
-        self.sizes: list[int] = []
+        self.written: list[Transaction] = []
+
+    @property
+    def sizes(self) -> list[int]:
+        return [sum(len(output.value or b"") for output in each.outputs) for each in self.written]
+
+    async def open(self, _: object) -> None:
+        """Nothing was written before."""
 
     async def transact(self, build: Callable[[], Transaction]) -> None:
         await asyncio.sleep(0)
-        self.sizes.append(sum(len(output.value or b"") for output in build().outputs))
+        self.written.append(build())
 
 
 def index() -> tuple[Index, FakeLease]:
@@ -44,6 +51,16 @@ async def test_what_is_asked_for_at_once_is_written_at_once() -> None:
     await asyncio.gather(*(made.write([finish("bulk", n)]) for n in range(300)))
     assert made.ledger("bulk").watermark == 300
     assert len(lease.sizes) <= 2
+
+
+async def test_an_offset_is_written_when_it_is_opened_and_where_it_moved() -> None:
+    """Marks move none, nor does what is finished out of order: its ledger is what counts."""
+    made, lease = index()
+    await made.open()
+    for change in (mark("bulk", 0, MINE), finish("bulk", 1), finish("bulk", 0), finish("standard", 0)):
+        await made.write([change])
+    offsets = [{at.topic.split(".")[-1]: offset for at, offset in each.offsets.items()} for each in lease.written]
+    assert offsets == [dict.fromkeys(LANES, 0), {}, {}, {"bulk": 2}, {"standard": 1}]
 
 
 async def test_large_dead_letters_do_not_share_one_transaction() -> None:
