@@ -284,6 +284,24 @@ def test_a_single_colour_is_no_picture(models: Path) -> None:
     assert [picture.key for picture in finished.pictures] == ["a", "b", "d"]
 
 
+def test_a_checker_that_comes_with_a_model_blackens_no_picture(models: Path) -> None:
+    """Case DIF-19: it is asked nothing. Admission's policies say whether a text is drawn, and a refusal has a code."""
+    engine = make_engine(models)
+    config = tiny_config(models)
+    expected = digests(run(engine, config, *ITEMS[:3]))
+
+    def flags_the_second(images: Any, clip_input: Any) -> tuple[Any, list[bool]]:
+        images[1] *= 0
+        return images, [False, True, False]
+
+    loaded, _ = engine._residence.take(config)
+    loaded.pipe.safety_checker = flags_the_second
+    loaded.pipe.feature_extractor = lambda *_, **__: pytest.fail("a picture was shown to it")
+    finished = run(engine, config, *ITEMS[:3])
+    assert finished.flaws == ()
+    assert digests(finished) == expected
+
+
 def test_a_bad_item_is_found_and_its_neighbours_keep_their_bytes(models: Path) -> None:
     engine = make_engine(models)
     config = tiny_config(models, bucket=8)

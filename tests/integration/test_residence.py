@@ -202,7 +202,7 @@ def _no_collector() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_no_collector")
 def test_many_swaps_leave_nothing(models: Path) -> None:
-    """Case DIF-17: the slope is flat, and not because the collector happened to run."""
+    """Cases DIF-17 and DIF-22: the slope is flat, and not because the collector happened to run."""
     kept = residence(models, cache_bytes=0)
     configs = variants(models)
     sizes: list[int] = []

@@ -20,8 +20,8 @@ PUSH = "gpu-seconds"
 async def test_keda_sees_what_is_there_and_nothing_in_the_end(
     pool: GpuPool, probe: Probe, scaler: ScalerService
 ) -> None:
-    """Cases KEDA-01 (no marker keeps a replica), KEDA-02 (a new group), KEDA-05 (what retention deleted), KEDA-10 (a
-    long job), KEDA-16 (work before the first consumer), KEDA-17 (partitions never written)."""
+    """Cases KEDA-01 (no marker keeps a replica), KEDA-02 (a new group), KEDA-04 and KEDA-05 (what retention
+    deleted), KEDA-10 (a long job), KEDA-16 (work before the first consumer), KEDA-17 (partitions never written)."""
     for index, (lane, metadata) in enumerate(kafka_triggers(pool).items()):
         await probe.open(lane, "kafka", metadata, index)
     await probe.open(PUSH, "external-push", push_trigger(pool, f"127.0.0.1:{scaler.port}"))

@@ -1,4 +1,4 @@
-"""steady: 500 requests of changing size and configuration through one GPU consumer; nothing may grow.
+"""steady: 500 requests of changing size and configuration through one GPU consumer; nothing may grow (case DIF-22).
 
     python -m tests.fault.soak.steady [--requests N]
 

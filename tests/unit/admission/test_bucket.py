@@ -19,6 +19,14 @@ def test_a_clock_that_went_forward_fills_to_the_burst_and_no_further() -> None: 
     assert level(4.0, T, RATE, T + 365 * DAY_MS) == 10.0
 
 
+def test_a_refill_is_what_time_has_passed_however_often_or_late_one_looks() -> None:
+    """Case FST-25: no timer fills a bucket, so none can drift or wake late."""
+    ticked, at = 0.0, T
+    for late in [1000] * 20 + [6000] + [999] * 10:  # the last of which would be less than a tick of a second
+        ticked, at = level(ticked, at, Rate(per_second=0.1, burst=10.0), at + late), at + late
+    assert ticked == pytest.approx(level(0.0, T, Rate(per_second=0.1, burst=10.0), at))
+
+
 def test_a_burst_that_was_lowered_holds_at_once() -> None:
     assert level(10.0, T, Rate(per_second=1.0, burst=3.0), T) == 3.0
 

@@ -1,4 +1,4 @@
-"""What grows is seen to grow."""
+"""What grows is seen to grow (case DIF-22), by what judges `make soak`."""
 
 import os
 import sys

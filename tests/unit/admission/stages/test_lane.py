@@ -38,6 +38,25 @@ def test_each_lane_has_its_own_share() -> None:
     assert lane_of(where, "r4", priority="bulk") == "bulk"
 
 
+def test_a_tenant_has_one_share_however_many_keys_ask_for_it() -> None:
+    """Case ADM-04: before the one request of another, no more than a share of a flood waits in its lane."""
+    quota = Quota(per_second=10_000.0, burst=10_000.0, outstanding_gpu_seconds=4 * PRICE)
+    where = Partition(make_world(tenants=Tenants(default=quota)))
+    lanes = [lane_of(where, f"r{n}", key=f"key{n % 50}") for n in range(100)]
+    assert (lanes[:4], set(lanes[4:])) == (["standard"] * 4, {"bulk"})
+    assert lane_of(where, "r1", tenant="ivan") == "standard"
+
+
+def test_the_share_that_is_taken_is_known_to_a_successor() -> None:
+    """Case ADM-05: also to one that finds a deep backlog."""
+    where = partition(2 * PRICE)
+    assert [lane_of(where, f"r{n}") for n in range(40)] == ["standard"] * 2 + ["bulk"] * 38
+    where.state, _ = where.take_over(compacted=True)
+    assert lane_of(where, "r40") == "bulk"
+    where.finish(next(iter(where.state.outstanding)))
+    assert lane_of(where, "r41") == "standard"
+
+
 def test_one_that_is_larger_than_the_share_has_its_turn() -> None:
     where = partition(PRICE)
     assert lane_of(where, "r1", images=3) == "standard"

@@ -214,6 +214,17 @@ def test_a_newcomer_starts_where_the_others_are() -> None:
     assert tenants.count("old") == 5, "it has no credit for the time before it came"
 
 
+def test_one_request_beside_a_flood_is_in_the_next_batch() -> None:
+    """Case ADM-04. How a flood through 50 keys and in bursts is borne by all of admission and the scheduler:
+    `make bench-fairness`."""
+    scheduler = Scheduler(0.0)
+    for n in range(10_000):
+        scheduler.add(unit(f"flood{n}", tenant="flood"), 0.0)
+    drain(scheduler, 100)
+    scheduler.add(unit("one", tenant="one"), 1.0)
+    assert "one" in [each.job for each in drain(scheduler, 2)]
+
+
 def test_one_that_comes_and_goes_keeps_what_it_was_given() -> None:
     scheduler = Scheduler(0.0)
     for n in range(20):

@@ -115,6 +115,25 @@ def test_a_conflict_after_a_doubt_is_looked_at(script: Script, stored: bytes, ou
     script.check()
 
 
+def test_a_store_that_throttles_is_asked_ever_less_often(script: Script) -> None:
+    """Case KEDA-14: the client repeats nothing by itself, so these are all of the calls."""
+    assert connector(script.settings)().meta.config.retries["total_max_attempts"] == 1
+    stub = script.client()
+    for _ in range(100):
+        fail(stub, "put_object", "SlowDown", 503, CREATE)
+    with pytest.raises(StoreUnavailable, match="within 30 s"):
+        script.store().create(KEY, BODY, TEXT)
+    slept = script.clock.slept
+    first, most = script.settings.retry_first_seconds, script.settings.retry_most_seconds
+    assert slept == [0.75 * min(first * 2**n, most) for n in range(len(slept))], "of a pause, jitter takes up to half"
+    assert len(slept) + 1 == 100 - len(stub._queue) < 30
+
+
+def test_an_address_is_no_leave_to_read_that_runs_out(script: Script) -> None:
+    """Case S3-04: a result of any age names the object, and readers bring credentials of their own."""
+    assert script.store().uri(KEY) == f"s3://pictures/prod/{KEY}"
+
+
 def test_an_outage_ends_at_the_deadline(script: Script) -> None:
     stub = script.client()
     for _ in range(100):

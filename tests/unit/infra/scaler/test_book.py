@@ -47,7 +47,7 @@ def test_offsets_alone_are_lag_times_the_usual_job(book: Book) -> None:
 
 
 def test_a_new_group_of_a_topic_whose_records_expired_has_nothing_to_do(book: Book) -> None:
-    """Cases KEDA-02, KEDA-05 and KEDA-17."""
+    """Cases KEDA-02, KEDA-04, KEDA-05 and KEDA-17."""
     look(book, {HERE: Partition(None, 10_000, 10_000), THERE: Partition(None, 0, 0)})
     assert not signal(book).active(0)
 

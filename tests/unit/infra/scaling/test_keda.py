@@ -14,7 +14,7 @@ def test_lag_is_what_is_not_committed_so_what_is_in_flight_too() -> None:
 
 
 def test_a_group_without_offsets_has_what_is_kept_and_no_more() -> None:
-    """Cases KEDA-02, KEDA-05, KEDA-17: no replica for an empty topic, nor for what retention has deleted."""
+    """Cases KEDA-02, KEDA-04, KEDA-05, KEDA-17: no replica for an empty topic, nor for what retention has deleted."""
     assert lag_of([Partition(None, 0, 0)] * 8, threshold=10) == 0
     assert lag_of([Partition(None, 10_000, 10_000)], threshold=10) == 0
     assert lag_of([Partition(None, 40, 47)] * 8, threshold=10) == 56, "expired offsets count consumed records again"
