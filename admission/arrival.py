@@ -27,10 +27,9 @@ class Arrival:
 
     @property
     def record_bytes(self) -> int:
-        size = (0 if self.key is None else len(self.key)) + (0 if self.value is None else len(self.value))
-        return size + self.headers_bytes if self.headers else size
+        return len(self.key or b"") + len(self.value or b"") + self.headers_bytes
 
     @property
     def wire_bytes(self) -> int:
         """What the record takes uncompressed, at most, without what surrounds it: a header has two lengths, too."""
-        return self.record_bytes + (_HEADER_LENGTHS_BYTES * len(self.headers) if self.headers else 0)
+        return self.record_bytes + _HEADER_LENGTHS_BYTES * len(self.headers)

@@ -40,7 +40,7 @@ def envelope(arrival: Arrival, tenant: str, limits: AdmissionLimits) -> StageRes
         return Refusal("invalid_request", "the record's key differs from the tenant; send the tenant, or no key", "key")
     if len(arrival.headers) > limits.headers_max:
         return Refusal("too_large", f"{len(arrival.headers)} headers; send at most {limits.headers_max}", "headers")
-    if arrival.headers and arrival.headers_bytes > limits.headers_bytes_max:
+    if arrival.headers_bytes > limits.headers_bytes_max:
         return Refusal(
             "too_large", f"{arrival.headers_bytes} bytes of headers; send at most {limits.headers_bytes_max}", "headers"
         )
@@ -109,21 +109,21 @@ def _metadata(metadata: dict[str, str], limits: AdmissionLimits) -> StageResult:
     return None
 
 
-def _prompts(request: GenerationRequest, sizes: AdmissionLimits) -> StageResult:
+def _prompts(request: GenerationRequest, limits: AdmissionLimits) -> StageResult:
     prompt, negative = request.prompt, request.negative_prompt
-    if not _plain(prompt, min(sizes.prompt_code_points_max, sizes.prompt_bytes_max)):
+    if not _plain(prompt, min(limits.prompt_code_points_max, limits.prompt_bytes_max)):
         refusal = (
-            _prompt("prompt", prompt, sizes.prompt_code_points_max, sizes.prompt_bytes_max)
+            _prompt("prompt", prompt, limits.prompt_code_points_max, limits.prompt_bytes_max)
             or _seen(prompt)
-            or _flood("prompt", prompt, sizes.unseen_run_max)
+            or _flood("prompt", prompt, limits.unseen_run_max)
         )
         if refusal is not None:
             return refusal
     if not negative:
         return None
     return _prompt(
-        "negative_prompt", negative, sizes.negative_prompt_code_points_max, sizes.negative_prompt_bytes_max
-    ) or _flood("negative_prompt", negative, sizes.unseen_run_max)
+        "negative_prompt", negative, limits.negative_prompt_code_points_max, limits.negative_prompt_bytes_max
+    ) or _flood("negative_prompt", negative, limits.unseen_run_max)
 
 
 def _plain(text: str, length_max: int) -> bool:
