@@ -84,7 +84,8 @@ def _strict_object(data: bytes) -> dict[str, Any]:
         value, end = _decoder.raw_decode(text) if text.startswith("{") else (None, -1)
         if end != len(text):
             value = _decoder.decode(text)
-        text if "\\u" not in text else json.dumps(value, ensure_ascii=False).encode("utf-8")
+        if "\\u" in text:  # half of a pair can be written so, and has no UTF-8
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeError as error:
         raise Undecodable("the text is not valid UTF-8; lone surrogates and other encodings are refused") from error
     except RecursionError as error:
