@@ -49,13 +49,9 @@ class ModelRef(BaseModel):
     digest: Digest
 
 
-class LoraRef(BaseModel):
+class LoraRef(ModelRef):
     """A LoRA of the models directory, a .safetensors file or a folder with one, and the digest it must have."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
-    digest: Digest
     scale: Annotated[float, Field(ge=-10, le=10, allow_inf_nan=False)] = 1.0
 
 
