@@ -22,8 +22,8 @@ def read_lock(folder: Path) -> dict[str, str]:
 
 
 def check_lock(catalogue: ConfigCatalogue, folder: Path) -> list[str]:
-    """One sentence for each published version whose hash changed or that left the lock. Empty: all is well. Raises
-    CatalogueError where there is a lock that cannot be read."""
+    """One sentence for each published version whose hash changed or that left its file, and for each that is not locked
+    yet. Empty: all is well. Raises CatalogueError where there is a lock that cannot be read."""
     locked, now = read_lock(folder), catalogue.hashes()
     unlocked = [f"{label} is not in {LOCK_NAME} yet; run kiln configs lock" for label in now.keys() - locked.keys()]
     return sorted(_broken(locked, now) + unlocked)

@@ -15,7 +15,7 @@ from schemas.errors import CatalogueError
 from schemas.tenants import KEY_PATTERN
 
 HEADER_SIGNATURE = "kiln-signature"
-KEY_ID = re.compile(KEY_PATTERN)
+_KEY_ID = re.compile(KEY_PATTERN)
 SECRET_BYTES_MIN = 16  # what is shorter can be guessed
 SECRET_BYTES_MAX = 4096
 _FORM = re.compile(rb"v1 ([A-Za-z0-9._-]{1,64}) ([0-9]{1,15}) ([0-9a-f]{64})")
@@ -58,7 +58,7 @@ def read_key(path: Path) -> SigningKey:
 
     Blocks. Raises CatalogueError, which says nothing of what is in it.
     """
-    if not KEY_ID.fullmatch(path.name):
+    if not _KEY_ID.fullmatch(path.name):
         raise CatalogueError(f"{path} is no name of a signing key; take 1 to 64 of the letters A-Z a-z 0-9 . _ -")
     try:
         with path.open("rb") as file:
