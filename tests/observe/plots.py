@@ -11,6 +11,7 @@ from tests.observe.server import Line
 
 _COLUMNS = 2
 _LINES_MAX = 10
+_LETTERS_A_ROW = 80  # as many as stand below a panel
 _BYTES = 1 << 20
 _SCALES = {"percentunit": (100.0, "%"), "bytes": (1 / _BYTES, "MiB"), "currencyUSD": (1.0, "USD"), "s": (1.0, "s")}
 _NAMES = {"reqps": "", "ops": "", "short": "", "celsius": "°C"}
@@ -25,42 +26,65 @@ def draw(
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    rows = math.ceil(len(board.panels) / _COLUMNS)
-    figure, axes = plt.subplots(rows, _COLUMNS, figsize=(13, 2.7 * rows), squeeze=False)
-    figure.suptitle(board.title, fontsize=13, x=0.02, ha="left")
-    for at in axes.flat:
-        at.set_axis_off()
-    for at, panel in zip(axes.flat, board.panels, strict=False):
-        at.set_axis_on()
-        _panel(at, panel, shown[panel], began)
-    figure.tight_layout(rect=(0, 0, 1, 0.985))
+    made = figure(board, shown, began)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{board.name}.png"
-    figure.savefig(path, dpi=80)
-    plt.close(figure)
+    made.savefig(path, dpi=90)
+    plt.close(made)
     return path
 
 
-def _panel(at: Any, panel: Panel, shown: Sequence[tuple[Query, Sequence[Line]]], began: float) -> None:
+def figure(board: Board, shown: Mapping[Panel, Sequence[tuple[Query, Sequence[Line]]]], began: float) -> Any:
+    from matplotlib import pyplot as plt
+
+    rows = math.ceil(len(board.panels) / _COLUMNS)
+    made: Any = plt.figure(figsize=(12, 2.9 * rows), layout="constrained")
+    made.get_layout_engine().set(h_pad=0.12, w_pad=0.12)
+    axes = made.subplots(rows, _COLUMNS, squeeze=False)
+    made.suptitle(board.title, fontsize=14, x=0.01, ha="left")
+    answered = [line for each in shown.values() for _, lines in each for line in lines]
+    asked = sorted({when for line in answered for when, _ in line.points})
+    for at in axes.flat[len(board.panels) :]:
+        at.set_axis_off()
+    for at, panel in zip(axes.flat, board.panels, strict=False):
+        _panel(at, panel, shown[panel], asked, began)
+        at.set_xlim(0, asked[-1] - began)
+    return made
+
+
+def _panel(
+    at: Any, panel: Panel, shown: Sequence[tuple[Query, Sequence[Line]]], asked: Sequence[float], began: float
+) -> None:
+    """`asked`: the seconds since 1970 that are drawn; where a line has nothing to tell it has a gap."""
     scale, unit = _SCALES.get(panel.unit, (1.0, _NAMES.get(panel.unit, panel.unit)))
-    at.set_title(f"{panel.title} [{unit}]" if unit else panel.title, fontsize=9, loc="left")
-    at.tick_params(labelsize=7)
+    at.set_title(f"{panel.title} [{unit}]" if unit else panel.title, fontsize=10, loc="left")
     lines = [(query, line) for query, answered in shown for line in answered if line.told]
-    if not lines:
-        at.text(0.5, 0.5, panel.empty or "", ha="center", va="center", transform=at.transAxes, fontsize=8)
-        return
-    if panel.kind == "stat":
-        told = [f"{_legend(query, line)}: {scale * _last(line):.4g}" for query, line in lines]
-        at.text(0.5, 0.5, "\n".join(told), ha="center", va="center", transform=at.transAxes, fontsize=11)
+    told = [f"{_legend(query, line)}: {scale * _last(line):,.4g}" for query, line in lines]
+    if not lines or panel.kind == "stat":
+        at.text(0.5, 0.5, "\n".join(told) or panel.empty, ha="center", va="center", transform=at.transAxes, fontsize=11)
         at.set_xticks([])
         at.set_yticks([])
         return
-    for query, line in lines[:_LINES_MAX]:
-        seconds = [when - began for when, _ in line.points]
-        at.plot(seconds, [scale * value for _, value in line.points], label=_legend(query, line), linewidth=1)
-    at.set_ylim(bottom=0)
+    seconds = [when - began for when in asked]
+    points = [(_legend(query, line), dict(line.points)) for query, line in lines[:_LINES_MAX]]
+    drawn = {name: [scale * values.get(when, math.nan) for when in asked] for name, values in points}
+    if panel.stacked:
+        heights = [[value if math.isfinite(value) else 0.0 for value in values] for values in drawn.values()]
+        at.stackplot(seconds, heights, labels=drawn, alpha=0.7, linewidth=0)
+    else:
+        for name, values in drawn.items():
+            at.plot(seconds, values, label=name, linewidth=1.4, alpha=0.8)
+    flat = all(value == 0 or math.isnan(value) for values in drawn.values() for value in values)
+    at.set_ylim(0, 1 if flat else at.get_ylim()[1])
+    at.tick_params(labelsize=8)
+    at.locator_params(axis="y", nbins=5)
+    at.xaxis.set_major_formatter("{x:.0f} s")
     at.grid(visible=True, linewidth=0.3)
-    at.legend(fontsize=6, loc="upper left", ncols=2, framealpha=0.6)
+    for side in ("top", "right"):
+        at.spines[side].set_visible(False)
+    below = {"loc": "upper left", "bbox_to_anchor": (0, -0.12), "borderaxespad": 0, "frameon": False}
+    columns = min(4, _LETTERS_A_ROW // (6 + max(map(len, drawn))))  # fewer, and narrow, rather than a narrow panel
+    at.legend(fontsize=8, handlelength=1, columnspacing=1, ncols=columns, **below)
 
 
 def _last(line: Line) -> float:
