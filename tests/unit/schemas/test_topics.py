@@ -21,7 +21,8 @@ def test_what_shares_a_partition_has_the_same_count() -> None:
     house = catalogue(requests_partitions=6)
     partitions = {spec.name: spec.partitions for spec in house.specs()}
     assert {
-        partitions[name] for name in (house.requests, house.decisions, house.tenants, house.usage, house.results)
+        partitions[name]
+        for name in (house.requests, house.decisions, house.tenants, house.usage, house.results, house.progress)
     } == {6}
     for pool in ("a", "b"):
         counts = {partitions[house.work(pool, lane)] for lane in ("interactive", "standard", "bulk")}
@@ -45,6 +46,21 @@ def test_states_are_compacted_and_logs_are_not() -> None:
     house = catalogue()
     compacted = {spec.name for spec in house.specs() if spec.config["cleanup.policy"] == "compact"}
     assert compacted == {house.tenants, house.control, house.observations, house.ledger("a"), house.ledger("b")}
+
+
+def test_what_is_deleted_leaves_soon_after_its_retention() -> None:
+    """A segment is deleted whole, and not before its youngest record may go."""
+    kept = {
+        spec.name: (int(spec.config["retention.ms"]), int(spec.config["segment.ms"]))
+        for spec in catalogue(dead_letters_retention_ms=1000).specs()
+        if "retention.ms" in spec.config
+    }
+    day = 86_400_000
+    assert kept["kiln.requests"] == (7 * day, 7 * day // 8)
+    assert kept["kiln.progress"] == (day // 24, day // 24 // 8)
+    assert kept["kiln.uptime"] == (90 * day, 7 * day)
+    assert kept.pop("kiln.dead-letters") == (1000, 60_000)
+    assert all(segment <= retention / 8 for retention, segment in kept.values())
 
 
 def test_ids_are_named_after_their_input_partition() -> None:  # case AIO-10
