@@ -5,10 +5,9 @@ Readers tolerate fields they do not know. No event holds a prompt.
 
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from schemas.codec import decode_object
-from schemas.errors import Undecodable
+from schemas.reading import read_event
 
 State: TypeAlias = Literal["queued", "started", "step"]
 
@@ -36,8 +35,4 @@ class ProgressEvent(BaseModel):
 
 def decode_progress(data: bytes) -> ProgressEvent:
     """Raises Undecodable on anything else, a later version included."""
-    try:
-        return ProgressEvent.model_validate(decode_object(data))
-    except ValidationError as error:
-        detail = error.errors(include_url=False, include_input=False)[0]
-        raise Undecodable(f"progress: {'.'.join(map(str, detail['loc']))}: {detail['msg']}") from error
+    return read_event(ProgressEvent, data, "progress")
