@@ -15,11 +15,15 @@ from aiokafka.consumer import fetcher
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.errors import ProducerClosed
 from aiokafka.partitioner import DefaultPartitioner
+from aiokafka.producer import sender
 
 from streams.kafka.batches import Batches
 from streams.kafka.settings import KafkaSettings
 
 fetcher.MemoryRecords = Batches  # the client has no setting for it, and its own raises for ever at some records
+# Nor for how soon a transaction asks again whether the markers of the former are written: they take a ms or two
+# where the broker is not busy, and it would pause for 20. A result follows its job's mark as closely as that.
+sender.BACKOFF_OVERRIDE = 0.004
 
 _LOG = logging.getLogger(__name__)
 _ABANDON_SECONDS = 1.0  # closing sockets that nobody waits for any more; no answer of a broker is needed

@@ -3,11 +3,14 @@
 import asyncio
 import inspect
 from importlib.metadata import version
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import ConcurrentTransactions
+from aiokafka.producer import sender
 
 from streams.kafka import clients
 from streams.kafka.settings import KafkaSettings
@@ -162,3 +165,10 @@ def test_the_library_is_one_that_finds_a_new_coordinator() -> None:
     """Cases AIO-05 and AIO-07: before 0.14 one broker's maintenance froze every transaction."""
     major, minor = (int(part) for part in version("aiokafka").split(".")[:2])
     assert (major, minor) >= (0, 14)
+
+
+def test_a_transaction_asks_soon_whether_the_markers_of_the_former_are_written() -> None:
+    manager = SimpleNamespace(txn_partitions=set())
+    asking = sender.AddPartitionsToTxnHandler(SimpleNamespace(_txn_manager=manager, _retry_backoff=0.1), set())
+    refused = SimpleNamespace(errors=[("results", [(0, ConcurrentTransactions.errno)])])
+    assert asking.handle_response(refused) == 0.004, clients.__name__
