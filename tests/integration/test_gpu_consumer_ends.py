@@ -63,6 +63,7 @@ async def test_a_drain_does_not_wait_beyond_its_grace(pool: GpuPool) -> None:
         settler.hand_back = and_mark_anew  # type: ignore[method-assign]
         async with asyncio.timeout(PATIENCE_SECONDS):
             await first.drain()
+        assert first.consumer.steps() == first.consumer.steps() == [], "its next owner tells of it"
     assert not (await ledger_of(pool, 0)).marks, "handed back: the next owner starts at once and counts no death"
     async with pool.consumer() as second:
         await pool.wait_for_results(1)
