@@ -32,21 +32,7 @@ def read_yaml(model: type[_Model], path: Path) -> _Model:
     try:
         return model.model_validate(yaml.load(path.read_text(encoding="utf-8"), _Loader))  # noqa: S506 - a safe one
     except ValidationError as error:
-        faults = error.errors(include_url=False)
-        # Where a number is refused that might have been a boolean, the number's fault is the one to hear of.
-        detail = next((fault for fault in faults if fault["type"] != "bool_type"), faults[0])
-        if detail["type"] == "missing":  # most often since it stands there under another name
-            beside = (
-                each for each in faults if each["type"] == "extra_forbidden" and each["loc"][:-1] == detail["loc"][:-1]
-            )
-            detail = next(beside, detail)
-        where = ".".join(str(part) for part in detail["loc"])
-        said = detail["msg"].removeprefix("Value error, ")
-        if detail["type"] == "extra_forbidden":
-            said = no_such_field(model, detail["loc"])
-        elif detail["type"] in _FORMS and (form := wanted_form(model, detail["loc"])):
-            said += f" ({form})"
-        raise CatalogueError(": ".join(each for each in (path.name, where, said) if each)) from error
+        raise CatalogueError(f"{path.name}: {_first_fault(model, error)}") from error
     except RecursionError as error:
         raise CatalogueError(f"{path.name} is nested too deeply; no declaration is") from error
     except FileNotFoundError as error:
@@ -57,3 +43,21 @@ def read_yaml(model: type[_Model], path: Path) -> _Model:
         raise CatalogueError(f"{path} cannot be read: {error}") from error
     except (yaml.YAMLError, ValueError) as error:  # the second for a date that is none, or a number without end
         raise CatalogueError(f"{path.name} is no YAML: {error}") from error
+
+
+def _first_fault(model: type[BaseModel], error: ValidationError) -> str:
+    faults = error.errors(include_url=False)
+    # Where a number is refused that might have been a boolean, the number's fault is the one to hear of.
+    detail = next((fault for fault in faults if fault["type"] != "bool_type"), faults[0])
+    if detail["type"] == "missing":  # most often since it stands there under another name
+        beside = (
+            each for each in faults if each["type"] == "extra_forbidden" and each["loc"][:-1] == detail["loc"][:-1]
+        )
+        detail = next(beside, detail)
+    said = detail["msg"].removeprefix("Value error, ")
+    if detail["type"] == "extra_forbidden":
+        said = no_such_field(model, detail["loc"])
+    elif detail["type"] in _FORMS and (form := wanted_form(model, detail["loc"])):
+        said += f" ({form})"
+    where = ".".join(map(str, detail["loc"]))
+    return f"{where}: {said}" if where else said
