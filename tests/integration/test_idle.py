@@ -43,7 +43,7 @@ async def test_no_look_at_nothing_leaves_anything_behind(
             return len(gc.get_objects())
 
         before = await objects_after(looks + WARM)
-        kept = []
+        kept: list[int] = []
         while not kept or (min(kept) >= KEPT_MAX and len(kept) < 3):  # what is done for the first time may come late
             after = await objects_after(looks + LOOKS)
             kept.append(after - before)
