@@ -86,7 +86,7 @@ class GpuConsumer:
         self._cancels = Cancels(kafka, catalogue, heard=self._cancelled)
         self._stops = Stops(
             kafka, catalogue, settings.pool, self._clock,
-            wait_seconds=settings.control_wait_seconds, changed=self._stopped,
+            wait_seconds=settings.control_wait_seconds, changed=self._stopped, quotas=self.spending.hear,
         )  # fmt: skip
         self._settler = Settler(
             settings, catalogue, self._backlog, self._outcomes, metrics, self._clock, self.spending.price, traces,

@@ -7,7 +7,7 @@ from gpu_consumer.metrics import GpuMetrics
 from gpu_consumer.uptime import Meter
 from schemas.cost import Price
 from schemas.pools import Pool
-from schemas.tenants import OTHER, Tenants
+from schemas.tenants import OTHER, Quota, Tenants
 from schemas.uptime import State, Uptime
 
 _HOUR_SECONDS = 3600
@@ -15,7 +15,8 @@ _CONFIGS_MAX = 200  # that a process names; those that come later are `other`, t
 
 
 class Spending:
-    """For one loop. `tenants`: those of the file; None: nobody is declared here, and all are `other`.
+    """For one loop. `tenants`: those of the file; None: nobody is declared there. Who is not named there nor by control
+    is `other`.
 
     Metrics are of this process and in full precision. A bill is made of results, which are rounded, and of `uptime`.
     """
@@ -26,15 +27,22 @@ class Spending:
         self.price = Price(name, pool.price_usd_per_hour)
         self._metrics = metrics
         self._clock = clock
-        self._tenants = tenants if tenants is not None else Tenants()
+        self._declared = tenants if tenants is not None else Tenants()
+        self._tenants = Tenants()
         self._configs: set[str] = set()
         self._meter = Meter(clock.steady())
         metrics.set("price_usd_per_hour", pool.price_usd_per_hour)
         if pool.budget_usd_per_month is not None:
             metrics.set("budget_usd_per_month", pool.budget_usd_per_month)
-        for tenant, quota in self._tenants.tenants.items():
-            if quota.budget_usd_per_month is not None:
-                metrics.set("tenant_budget_usd_per_month", quota.budget_usd_per_month, tenant=tenant)
+        self.hear({})
+
+    def hear(self, quotas: Mapping[str, Quota]) -> None:
+        """What control says now of tenants; it stands in for what the file does."""
+        before, declared = self._tenants.tenants, {**self._declared.tenants, **quotas}
+        self._tenants = self._declared.model_copy(update={"tenants": declared})
+        for tenant in before.keys() | declared.keys():
+            budget = declared[tenant].budget_usd_per_month if tenant in declared else None
+            self._metrics.tell("tenant_budget_usd_per_month", budget, tenant=tenant)
 
     def book(self, tenant: str, config: str, gpu_seconds: float) -> None:
         """A picture took so long, whether there is one or not. `config`: its label."""

@@ -1,14 +1,16 @@
-"""What operators stopped, as far as it concerns a consumer: what was dropped, and whether its pool is paused."""
+"""What operators say, as far as it concerns a consumer: what was dropped, whether its pool is paused, and which tenants
+have a quota of theirs."""
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Self
 
 from gpu_consumer.backlog import Job
 from gpu_consumer.clock import Clock
 from schemas.control import Subject
 from schemas.stops import drop_of, ends_ms, in_words, of_config, of_tenant, pause_of
+from schemas.tenants import Quota
 from schemas.topics import Catalogue
 from streams.control import Controls
 from streams.kafka.followed import Followed
@@ -22,7 +24,7 @@ _LOG = logging.getLogger(__name__)
 class Stops(Followed):
     """The control topic, followed. A broker in trouble, or a topic that is missing, leaves standing what was heard.
 
-    `changed` is called when something else is in force than before.
+    `changed` is called when something else is in force than before; `quotas` before it, with all of them by tenant.
     """
 
     def __init__(
@@ -34,6 +36,7 @@ class Stops(Followed):
         *,
         wait_seconds: float,
         changed: Callable[[], None],
+        quotas: Callable[[Mapping[str, Quota]], None] = lambda _: None,
     ) -> None:
         self._controls = Controls()
         super().__init__(CompactedView(kafka, catalogue.control, self.fold))
@@ -42,6 +45,7 @@ class Stops(Followed):
         self._wait_seconds = wait_seconds
         self._wait_until = 0.0
         self._changed = changed
+        self._quotas = quotas
 
     async def __aenter__(self) -> Self:
         self._wait_until = self._clock.steady() + self._wait_seconds
@@ -84,4 +88,5 @@ class Stops(Followed):
             return
         if self.paused != paused:
             _LOG.info("%s", self.paused or in_words(self._pool, "is not paused any more"))
+        self._quotas(self._controls.quotas)
         self._changed()

@@ -82,7 +82,7 @@ def _service(given: dict[str, Any]) -> GpuService:
             make_engine(settings, engine, preload),
             read_settings(StoreSettings),
             GpuTelemetry(read_settings(GpuTelemetrySettings)) if on_card else None,
-            # It decides nothing here: without the file, metrics name no tenant.
+            # It decides nothing here: without the file, metrics name only those of control.
             deployment.load_tenants() if deployment.tenants.exists() else None,
             open_tracing("promptkiln-gpu-consumer"),
         )

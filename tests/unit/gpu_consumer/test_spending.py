@@ -46,6 +46,29 @@ def test_budgets_are_told_where_they_are_declared() -> None:
     assert value("kiln_gpu_tenant_budget_usd_per_month", {"tenant": "blue"}) is None
 
 
+def test_who_is_named_by_control_is_no_other_any_more_and_has_the_budget_that_it_says() -> None:
+    metrics = GpuMetrics()
+    spending = spending_on(metrics)
+    value = metrics.registry.get_sample_value
+
+    def told(tenant: str) -> tuple[float | None, float | None]:
+        budget = value("kiln_gpu_tenant_budget_usd_per_month", {"tenant": tenant})
+        return budget, value("kiln_gpu_gpu_seconds_total", {"tenant": tenant})
+
+    for quotas in (
+        {"new": Quota(per_second=1, burst=1, budget_usd_per_month=7), "red": Quota(per_second=2, burst=2)},
+        {},
+    ):
+        spending.hear(quotas)
+        seen = told("new")[0], told("red")[0]
+        assert seen == ((7.0, None) if quotas else (None, 50.0))
+        for tenant in ("new", "red", "blue"):
+            spending.book(tenant, "sketch@1", 1.0)
+    assert (told("new"), told("red"), told("blue"), told("other")) == (
+        (None, 1.0), (50.0, 2.0), (None, 2.0), (None, 1.0),
+    )  # fmt: skip
+
+
 def test_without_the_tenants_file_nobody_is_named() -> None:
     metrics = GpuMetrics()
     spending_on(metrics, None).book("red", "sketch@1", 1.0)

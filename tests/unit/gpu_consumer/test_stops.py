@@ -1,5 +1,6 @@
 """What operators stopped, as a consumer of pool `a` hears it."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +10,8 @@ from pydantic import BaseModel
 
 from gpu_consumer.stops import Stops
 from schemas.codec import encode
-from schemas.control import Drop, Pause, Placement, control_key
+from schemas.control import Drop, Pause, Placement, SetQuota, control_key
+from schemas.tenants import Quota
 from schemas.work import WorkItem
 from streams.kafka.settings import KafkaSettings
 from tests.kafka import small_catalogue
@@ -24,11 +26,15 @@ class Heard:
         self.changes = 0
         self.stops = Stops(
             KafkaSettings(bootstrap_servers="127.0.0.1:1"), small_catalogue("t"), "a", self.clock,
-            wait_seconds=wait_seconds, changed=self._changed,
+            wait_seconds=wait_seconds, changed=self._changed, quotas=self._hear,
         )  # fmt: skip
+        self.quotas: set[str] = set()
 
     def _changed(self) -> None:
         self.changes += 1
+
+    def _hear(self, quotas: Mapping[str, Quota]) -> None:
+        self.quotas = set(quotas)
 
     def say(self, key: bytes, said: BaseModel | bytes | None, at_ms: int = EPOCH_MS) -> None:
         value: Any = encode(said) if isinstance(said, BaseModel) else said
@@ -124,3 +130,11 @@ def test_until_is_an_instant_whatever_its_offset(heard: Heard) -> None:
     until = datetime(2030, 1, 1, 1, 0, 30, tzinfo=UTC).astimezone()
     heard.say(control_key("pause", "pool", "a"), Pause(until=until))
     assert heard.stops.paused_until() == heard.clock.steady() + 3630
+
+
+def test_who_has_a_quota_is_told_and_who_has_it_no_more(heard: Heard) -> None:
+    heard.say(control_key("tenant", "red"), SetQuota(quota=Quota(per_second=1, burst=1)))
+    heard.say(control_key("tenant", "blue"), SetQuota(quota=Quota(per_second=1, burst=1)))
+    assert heard.quotas == {"red", "blue"}
+    heard.say(control_key("tenant", "red"), None)
+    assert heard.quotas == {"blue"}
