@@ -14,7 +14,8 @@ from schemas.topics import Catalogue
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """`config_files` are the folder's files by name; texts go into the cluster as they stand."""
+    """`config_files` are the folder's files by name; texts go into the cluster as they stand; `signed` are the tenants
+    that must sign."""
 
     pools: Pools
     catalogue: Catalogue
@@ -22,6 +23,7 @@ class Declared:
     config_files: Mapping[str, str]
     pools_text: str
     tenants_text: str
+    signed: frozenset[str] = frozenset()
 
     @property
     def cluster(self) -> Cluster:
@@ -60,6 +62,7 @@ def read_declared(settings: DeploymentSettings) -> Declared:
             config_files={path.name: path.read_text(encoding="utf-8") for path in names},
             pools_text=settings.pools.read_text(encoding="utf-8"),
             tenants_text=settings.tenants.read_text(encoding="utf-8"),
+            signed=frozenset(name for name, quota in tenants.tenants.items() if quota.signed),
         )
     except (OSError, UnicodeDecodeError) as error:
         raise CatalogueError(f"what is declared cannot be read: {error}") from error

@@ -2,10 +2,10 @@
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pydantic_settings import BaseSettings
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource
 
 from admission.settings import AdmissionLimits
 from gpu_consumer.gpu.settings import GpuTelemetrySettings
@@ -15,7 +15,8 @@ from infra.render.declared import Declared
 from infra.render.manifest import object_name
 from infra.scaler.settings import ScalerSettings
 from schemas.cluster import Cluster
-from schemas.errors import CatalogueError
+from schemas.errors import CatalogueError, CommandError
+from schemas.settings import read_settings
 from schemas.topics import TopicSettings
 from streams.gate.settings import GateSettings
 from streams.kafka.settings import KafkaSettings
@@ -154,7 +155,28 @@ def _more(cluster: Cluster, made: dict[str, str]) -> dict[str, str]:
         raise CatalogueError(
             f"cluster.environment.KILN_TRACES is otlp, and spans would go to the pod itself; set {TRACES_TO[0]}, too"
         )
+    whole = {"KAFKA_BOOTSTRAP_SERVERS": cluster.kafka.bootstrap_servers} | cluster.environment
+    for kind in SERVICES:
+        _read_as_in_a_pod(kind, whole)
     return dict(cluster.environment)
+
+
+def _read_as_in_a_pod(kind: type[BaseSettings], environment: Mapping[str, str]) -> None:
+    """Raises CatalogueError where a service would refuse to start with it; what the renderer's own has is not read."""
+
+    class InAPod(kind):  # type: ignore[misc, valid-type]
+        @classmethod
+        def settings_customise_sources(
+            cls, settings_cls: type[BaseSettings], *_: PydanticBaseSettingsSource, **__: PydanticBaseSettingsSource
+        ) -> tuple[PydanticBaseSettingsSource, ...]:
+            source = EnvSettingsSource(settings_cls)
+            source.env_vars = {name.lower(): value for name, value in environment.items()}
+            return (source,)
+
+    try:
+        read_settings(InAPod)
+    except CommandError as error:
+        raise CatalogueError(f"cluster.environment.{error}") from error
 
 
 def _known() -> Iterator[str]:

@@ -32,6 +32,12 @@ def admission(declared: Declared) -> Iterator[Manifest]:
             f"cluster.admission.replicas is {wanted.replicas}, and requests has {partitions} partitions: the others "
             "would idle; lower it"
         )
+    keyed = {path.split("/")[0] for path in wanted.signing_keys}
+    if without := sorted(declared.signed - keyed):
+        raise CatalogueError(
+            f"tenants.{without[0]} must sign, and admission would decide nothing of anybody without a key of it; name "
+            f"one in cluster.admission.signing_keys, as {without[0]}/KEY_ID: {{secret: NAME, key: KEY}}"
+        )
     env = _health("KILN_ADMISSION_SERVICE", 8081)
     kept, mounts = volumes(declared, "admission", wanted)
     if wanted.signing_keys:

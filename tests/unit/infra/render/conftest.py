@@ -10,7 +10,6 @@ from infra.render.declared import Declared, read_declared
 from infra.render.documents import documents
 from infra.render.manifest import Manifest
 from schemas.deployment import DeploymentSettings
-from schemas.pools import load_pools
 
 EXAMPLE = Path("infra/examples/pools.yaml")
 Change = Callable[[dict[str, Any]], object]
@@ -41,12 +40,6 @@ def declare(tmp_path: Path, example: Declared) -> Declare:
         who = tmp_path / "tenants.yaml"
         who.write_text(example.tenants_text if tenants is None else tenants)
         settings = DeploymentSettings(pools=pools, tenants=who)
-        return replace(
-            example,
-            pools=load_pools(pools),
-            catalogue=settings.catalogue(settings.load_tenants()),
-            pools_text=pools.read_text(),
-            tenants_text=who.read_text(),
-        )
+        return replace(read_declared(settings), configs=example.configs, config_files=example.config_files)
 
     return declared

@@ -45,6 +45,21 @@ def test_a_setting_that_would_be_passed_over_is_refused(declare: Declare, name: 
         shared(declare(change))
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("KILN_GPU_BATCH_WAIT_SECONDS", -1), ("KAFKA_REQUEST_TIMEOUT_MS", "soon"), ("KILN_SCALER_ITEMS_MAX", 0)],
+)
+def test_a_value_with_which_a_service_would_not_start_is_refused(
+    declare: Declare, monkeypatch: pytest.MonkeyPatch, name: str, value: object
+) -> None:
+    def change(body: dict[str, Any]) -> None:
+        body["cluster"]["environment"] = {name: value}
+
+    monkeypatch.setenv("KILN_GPU_WORKERS", "-1")  # the renderer's own environment is no pod's
+    with pytest.raises(CatalogueError, match=rf"^cluster\.environment\.{name}: Input should be "):
+        shared(declare(change))
+
+
 def test_a_setting_of_a_service_reaches_all_pods(declare: Declare) -> None:
     def change(body: dict[str, Any]) -> None:
         body["cluster"]["environment"] = {"KILN_GPU_WORKERS": 2, "KILN_ADMISSION_SERVICE_ACCEPT_LOSS": False}

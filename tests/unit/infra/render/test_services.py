@@ -59,6 +59,20 @@ def test_signing_keys_lie_where_admission_looks_for_them(declare: Declare) -> No
     assert {"name": "KILN_ADMISSION_SERVICE_SIGNING_KEYS", "value": mount["mountPath"]} in pod["containers"][0]["env"]
 
 
+def test_a_tenant_that_must_sign_and_has_no_key_is_refused(declare: Declare) -> None:
+    """Admission waits for every such key before it decides anything."""
+
+    def keyed(body: dict[str, Any]) -> None:
+        body["cluster"]["admission"]["signing_keys"] = {"atelier/web": {"secret": "atelier", "key": "web.key"}}
+
+    tenants = "tenants:\n  atelier: {per_second: 1, burst: 1, signed: true}\n"
+    assert list(admission(declare(keyed, tenants=tenants)))
+    with pytest.raises(
+        CatalogueError, match=r"tenants\.atelier must sign.* as atelier/KEY_ID: \{secret: NAME, key: KEY\}"
+    ):
+        list(admission(declare(tenants=tenants)))
+
+
 def test_long_prompts_are_refused_only_where_there_are_tokenizers(declare: Declare) -> None:
     def change(body: dict[str, Any]) -> None:
         body["cluster"]["environment"] = {"KILN_ADMISSION_PROMPT_TOKENS": "refuse"}
