@@ -51,31 +51,29 @@ def work_text(
 
 def decision_record(decision: Decision) -> bytes:
     """A Decision, whose work comes last and as it is: decode_decision() takes it out again to the last byte."""
-    each = decision
-    _refuse_endless(each.price_gpu_seconds, 0.0 if each.bucket_after is None else each.bucket_after)
+    _refuse_endless(decision.price_gpu_seconds, 0.0 if decision.bucket_after is None else decision.bucket_after)
     text = (
-        f'{{"schema_version":{each.schema_version},"number":{each.number},"tenant":"{each.tenant}",'
-        f'"request_id":{quoted(each.request_id)},"job_id":"{each.job_id}","verdict":"{each.verdict}",'
-        f'"payload_digest":"{each.payload_digest}","offset":{each.offset},"appended_ms":{each.appended_ms},'
-        f'"price_gpu_seconds":{each.price_gpu_seconds!r}'
+        f'{{"schema_version":{decision.schema_version},"number":{decision.number},"tenant":"{decision.tenant}",'
+        f'"request_id":{quoted(decision.request_id)},"job_id":"{decision.job_id}","verdict":"{decision.verdict}",'
+        f'"payload_digest":"{decision.payload_digest}","offset":{decision.offset},"appended_ms":{decision.appended_ms},'
+        f'"price_gpu_seconds":{decision.price_gpu_seconds!r}'
     )
-    if each.key is not None:
-        text += f',"key":"{each.key}"'
-    if each.code is not None:
-        text += f',"code":"{each.code}"'
-    if each.message is not None:
-        text += f',"message":{quoted(each.message)}'
-    if each.bucket_after is not None:
-        text += f',"bucket_after":{each.bucket_after!r}'
-    if each.deadline_ms is not None:
-        text += f',"deadline_ms":{each.deadline_ms}'
-    if each.route is not None:
-        route = each.route
+    if decision.key is not None:
+        text += f',"key":"{decision.key}"'
+    if decision.code is not None:
+        text += f',"code":"{decision.code}"'
+    if decision.message is not None:
+        text += f',"message":{quoted(decision.message)}'
+    if decision.bucket_after is not None:
+        text += f',"bucket_after":{decision.bucket_after!r}'
+    if decision.deadline_ms is not None:
+        text += f',"deadline_ms":{decision.deadline_ms}'
+    if (route := decision.route) is not None:
         text += f',"route":{{"pool":"{route.pool}","lane":"{route.lane}","partition":{route.partition}}}'
-    if each.traceparent is not None:
-        text += f',"traceparent":{quoted(each.traceparent)}'
-    if each.work is not None:
-        text += f"{WORK_MARK}{each.work}"
+    if decision.traceparent is not None:
+        text += f',"traceparent":{quoted(decision.traceparent)}'
+    if decision.work is not None:
+        text += f"{WORK_MARK}{decision.work}"
     return f"{text}}}".encode()
 
 
