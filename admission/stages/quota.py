@@ -17,10 +17,10 @@ def quota(draft: Draft, state: State, world: World) -> StageResult:
     short: list[tuple[str, Short]] = []
     bookings: list[Booking] = []
     for name, declared, listed in _holders(draft, draft.quota, world):
-        account = state.account(name)
-        left = charged_one(None if account is None else account.levels, declared, draft.clock_ms)
+        kept = _kept(name, state)
+        left = charged_one(kept, declared, draft.clock_ms)
         if left is None:
-            levels = _levels(name, declared, draft, state)
+            levels = at(kept, declared, draft.clock_ms, draft.number)
             short += [(name, each) for each in shortages(levels, declared, price)]
             left = levels if short else charged(levels, price)
         if not short:
@@ -38,7 +38,7 @@ def uncharged(draft: Draft, state: State, world: World) -> tuple[Booking, ...]:
     if allowed is None:
         return ()
     return tuple(
-        _booking(name, _levels(name, declared, draft, state), declared, world, listed=listed)
+        _booking(name, at(_kept(name, state), declared, draft.clock_ms, draft.number), declared, world, listed=listed)
         for name, declared, listed in _holders(draft, allowed, world)
         if listed or name == draft.tenant or state.account(name) is not None
     )
@@ -55,9 +55,9 @@ def _holders(draft: Draft, allowed: Quota, world: World) -> list[tuple[str, KeyQ
     return holders
 
 
-def _levels(name: str, declared: KeyQuota, draft: Draft, state: State) -> Levels:
+def _kept(name: str, state: State) -> Levels | None:
     account = state.account(name)
-    return at(None if account is None else account.levels, declared, draft.clock_ms, draft.number)
+    return None if account is None else account.levels
 
 
 def _booking(name: str, levels: Levels, declared: KeyQuota, world: World, *, listed: bool) -> Booking:
