@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -18,6 +19,16 @@ from streams.backoff import Backoff
 
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """A job's pictures under their numbers, and what makes its outcome of where they lie and the seconds that took. It
+    is called in a thread."""
+
+    job_id: str
+    pictures: Sequence[tuple[int, Picture]]
+    outcome: Callable[[Sequence[StoredArtifact], float], Outcome]
 
 
 class Outcomes:
@@ -49,27 +60,45 @@ class Outcomes:
         """The outcome of each job, in order: None where there is none yet."""
         if not job_ids:
             return []
-        size = -(-len(job_ids) // self._settings.store_threads)
-        parts = [job_ids[at : at + size] for at in range(0, len(job_ids), size)]
-        answers = await asyncio.gather(*(self._patiently(partial(self._lookup, part)) for part in parts))
+        answers = await asyncio.gather(*(self._patiently(partial(self._lookup, part)) for part in self.parts(job_ids)))
         return [outcome for answer in answers for outcome in answer]
 
-    async def put(self, job_id: str, pictures: Sequence[tuple[int, Picture]]) -> list[StoredArtifact]:
-        """Store the pictures of a job, each under its number. Doing it again is the same."""
-        return await self._patiently(
-            lambda: [
-                self._store.put_artifact(job_id, n, picture.data, picture.extension, picture.content_type)
-                for n, picture in pictures
-            ]
-        )
+    def parts(self, every: Sequence[_T]) -> list[Sequence[_T]]:
+        """One for each thread, where there are as many: to hand a call over takes longer than a quick store does."""
+        size = max(1, -(-len(every) // self._settings.store_threads))
+        return [every[at : at + size] for at in range(0, len(every), size)]
 
-    async def settle(self, outcome: Outcome) -> Outcome:
-        """Offer an outcome; the answer is the one that is stored. Raises OutcomeUnreadable."""
-        return await self._patiently(lambda: self._store.settle(outcome))
+    async def settle(self, endings: Sequence[Ending]) -> list[Outcome | OutcomeUnreadable]:
+        """Store the pictures of each job, then offer its outcome; the answers are those that are stored. In one thread,
+        one job after the other. To do it again is the same."""
+        if not endings:
+            return []
+        offers: list[Outcome] = []
+        stored: list[Outcome | OutcomeUnreadable] = []
+
+        def settle() -> list[Outcome | OutcomeUnreadable]:
+            for ending in endings[len(stored) :]:  # where another try begins
+                if len(offers) == len(stored):
+                    offers.append(self._put(ending))
+                try:
+                    stored.append(self._store.settle(offers[-1]))
+                except OutcomeUnreadable as error:  # of this job alone
+                    stored.append(error)
+            return stored
+
+        return await self._patiently(settle)
 
     def close(self) -> None:
         """Do not wait for calls under way: each is bounded by the store's own deadline."""
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _put(self, ending: Ending) -> Outcome:
+        began = time.monotonic()
+        artifacts = [
+            self._store.put_artifact(ending.job_id, n, picture.data, picture.extension, picture.content_type)
+            for n, picture in ending.pictures
+        ]
+        return ending.outcome(artifacts, time.monotonic() - began)
 
     def _lookup(self, job_ids: Sequence[str]) -> list[Outcome | OutcomeUnreadable | None]:
         found: list[Outcome | OutcomeUnreadable | None] = []
@@ -97,9 +126,6 @@ class Outcomes:
                 self.waiting_for = f"the store: {error}"
                 self._metrics.count("store_retries_total")
                 await asyncio.sleep(backoff.next())
-            except OutcomeUnreadable:
-                self._answered()
-                raise
             else:
                 self._answered()
                 return answer

@@ -22,10 +22,12 @@ from gpu_consumer.about import about
 from gpu_consumer.backlog import Backlog, Job
 from gpu_consumer.clock import Clock
 from gpu_consumer.index import Change, Index, finish
+from gpu_consumer.intake import Names
 from gpu_consumer.metrics import GpuMetrics
-from gpu_consumer.outcomes import Outcomes
+from gpu_consumer.outcomes import Ending, Outcomes
 from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.store.base import OutcomeUnreadable
+from gpu_consumer.store.outcomes import StoredArtifact
 from gpu_consumer.traces import JobTraces, result_headers
 from schemas.codec import encode
 from schemas.cost import Price
@@ -76,6 +78,7 @@ class Settler:
         self._cancelled = cancelled
         self._unavailable: dict[str, tuple[float, str]] = {}  # kind -> when to ask again, and what was wrong
         self._held_for: str | None = None  # what was said last
+        self._ended: list[Job] = []  # and not concluded yet: what ends at once goes on together
         self.environment: Environment | None = None  # set once the engine has said what it runs on
 
     def admit(self, jobs: Sequence[Job]) -> None:
@@ -115,7 +118,9 @@ class Settler:
             return
         if job.ended:
             self._backlog.settling(job)
-            self._spawn(self._conclude(job))
+            self._ended.append(job)
+            if len(self._ended) == 1:
+                self._spawn(self._conclude())
         elif job.index.void:
             self._leave(job)
 
@@ -238,45 +243,61 @@ class Settler:
         retry_at, message = self._unavailable.get(job.work.item.config.kind, (0.0, ""))
         return (min(job.deadline, retry_at), message) if now < retry_at else None
 
-    async def _conclude(self, job: Job) -> None:
-        """Steps 4 and 5."""
-        if job.index.void and not job.complete:
-            self._leave(job)
-            return
-        began = self._clock.steady()
-        result = await self._result(job)
-        if result is None:
-            await self.dead_letter(
-                job.index, job.lane, job.record, job.key, job.value, f"expired, and unreadable: {job.work.problem}"
-            )
-            self._leave(job)
-            return
-        names = job.work.names
-        assert names is not None
-        outcome = Outcome(job_id=job.id, record=job.record, results_partition=names.results_partition, result=result)
-        try:
-            stored = await self._outcomes.settle(outcome)
-        except OutcomeUnreadable as error:
-            self._hold_unreadable(job, error)
-            return
-        self._traces.stored(job, began)
-        if job.index.void:
-            self._metrics.count("stored_fenced_total")
-            self._leave(job)
-            return
-        await self._publish([(job, stored)])
+    async def _conclude(self) -> None:
+        """Steps 4 and 5 of what ended at once."""
+        ended, self._ended = self._ended, []
+        await asyncio.gather(*(self._store(jobs) for jobs in self._outcomes.parts(ended)))
 
-    async def _result(self, job: Job) -> GenerationResult | None:
+    async def _store(self, jobs: Sequence[Job]) -> None:
+        began = self._clock.steady()
+        endings: dict[Job, Ending] = {}
+        for job in jobs:
+            if job.index.void and not job.complete:
+                self._leave(job)
+            elif (ending := self._ending(job)) is not None:
+                endings[job] = ending
+            else:
+                self._spawn(self._bury(job))
+        stored: list[tuple[Job, Outcome]] = []
+        for job, outcome in zip(endings, await self._outcomes.settle([*endings.values()]), strict=True):
+            if isinstance(outcome, OutcomeUnreadable):
+                self._hold_unreadable(job, outcome)
+                continue
+            if job.complete:
+                self._metrics.observe("stage_seconds", job.run.timings["store"], stage="store")
+            self._traces.stored(job, began)
+            if job.index.void:
+                self._metrics.count("stored_fenced_total")
+                self._leave(job)
+            else:
+                stored.append((job, outcome))
+        await self._publish(stored)
+
+    async def _bury(self, job: Job) -> None:
+        because = f"expired, and unreadable: {job.work.problem}"
+        await self.dead_letter(job.index, job.lane, job.record, job.key, job.value, because)
+        self._leave(job)
+
+    def _ending(self, job: Job) -> Ending | None:
         """None: what is known of the job is not enough for a result."""
-        item, names = job.work.item, job.work.names
+        names = job.work.names
+        if names is None:
+            return None
+        partition = names.results_partition
+
+        def outcome(artifacts: Sequence[StoredArtifact], seconds: float) -> Outcome:
+            if job.complete:
+                job.run.timings["store"] = seconds
+            result = self._result(job, names, artifacts)
+            return Outcome(job_id=job.id, record=job.record, results_partition=partition, result=result)
+
+        return Ending(job.id, sorted(job.pictures.items()) if job.complete else (), outcome)
+
+    def _result(self, job: Job, names: Names, artifacts: Sequence[StoredArtifact]) -> GenerationResult:
+        item = job.work.item
         if job.complete:
             assert item is not None, "only what can be read runs"
             assert self.environment is not None, "set before anything runs"
-            pictures = sorted(job.pictures.items())
-            began = self._clock.steady()
-            artifacts = await self._outcomes.put(job.id, pictures)
-            job.run.timings["store"] = seconds = self._clock.steady() - began
-            self._metrics.observe("stage_seconds", seconds, stage="store")
             return results.succeeded(
                 item, job.pictures, artifacts, job.run, self.environment, self._price, self._finished_at()
             )
@@ -286,8 +307,6 @@ class Settler:
         if status == "failed" and code is not None:
             assert item is not None, "only what can be read runs"
             return results.failed(item, code, message, job.run, self.environment, self._price, self._finished_at())
-        if names is None:
-            return None
         seconds, ended_at = job.run.gpu_seconds, self._finished_at()
         if status == "cancelled":
             return results.cancelled(job.id, names, item, message, seconds, self._price, ended_at)

@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
-from gpu_consumer.engine.protocol import Picture
+from gpu_consumer.backlog import Job
+from gpu_consumer.outcomes import Ending
 from gpu_consumer.store.outcomes import StoredArtifact
 from schemas.outcome import Outcome
 from streams.kafka.errors import LeaseVoid
@@ -79,10 +80,18 @@ class ModelOutcomes:
         await self._world.latency()
         return [self._world.outcomes.get(job_id) for job_id in job_ids]
 
-    async def put(self, job_id: str, pictures: Sequence[tuple[int, Picture]]) -> list[StoredArtifact]:
-        await self._world.latency(0.5)
-        return [StoredArtifact(f"s://{job_id}/{n}", "0" * 64, len(each.data)) for n, each in pictures]
+    def parts(self, jobs: Sequence[Job]) -> list[Sequence[Job]]:
+        return [[job] for job in jobs]
 
-    async def settle(self, outcome: Outcome) -> Outcome:
+    async def settle(self, endings: Sequence[Ending]) -> list[Outcome]:
+        if not endings:
+            return []
+        if any(ending.pictures for ending in endings):
+            await self._world.latency(0.5)
+        offers = [self._offer(ending) for ending in endings]
         await self._world.latency(0.5)
-        return self._world.outcomes.setdefault(outcome.job_id, outcome)
+        return [self._world.outcomes.setdefault(offer.job_id, offer) for offer in offers]
+
+    def _offer(self, ending: Ending) -> Outcome:
+        places = [StoredArtifact(f"s://{ending.job_id}/{n}", "0" * 64, len(each.data)) for n, each in ending.pictures]
+        return ending.outcome(places, 0.0)

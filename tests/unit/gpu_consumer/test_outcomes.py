@@ -3,17 +3,17 @@
 import asyncio
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
-import pytest
-
+from gpu_consumer.engine.protocol import Picture
 from gpu_consumer.metrics import GpuMetrics
-from gpu_consumer.outcomes import Outcomes
+from gpu_consumer.outcomes import Ending, Outcomes
 from gpu_consumer.settings import GpuConsumerSettings
 from gpu_consumer.store.base import OutcomeUnreadable, StoreSettings, StoreUnavailable
 from gpu_consumer.store.choice import open_store
 from gpu_consumer.store.outcomes import OutcomeStore
-from schemas.outcome import Outcome
 
 
 def outcomes(folder: Path, **settings: Any) -> Outcomes:
@@ -38,17 +38,43 @@ async def test_an_outage_is_named_until_the_store_answers(tmp_path: Path) -> Non
     assert answers == [None], "those who waited are told"
 
 
-async def test_what_cannot_be_read_is_an_answer_too(tmp_path: Path) -> None:
-    made = outcomes(tmp_path)
-    tries = iter([StoreUnavailable("no answer"), OutcomeUnreadable("of a later version")])
+def ending(n: int) -> Ending:
+    """Of a job with one picture, whose outcome tells the picture's bytes."""
+    picture = Picture(key="k", data=bytes(n), content_type="image/png", extension="png", width=8, height=8, bucket=1)
+    told: Any = lambda artifacts, _: [artifact.bytes for artifact in artifacts]  # noqa: E731 -- as good as an outcome
+    return Ending(str(UUID(int=n)), [(0, picture)], told)
 
-    def settle(outcome: Outcome) -> Outcome:
-        raise next(tries)
+
+async def test_what_cannot_be_read_is_an_answer_of_its_job_alone(tmp_path: Path) -> None:
+    made = outcomes(tmp_path)
+
+    def settle(outcome: Any) -> Any:
+        if outcome == [2]:
+            raise OutcomeUnreadable("of a later version")
+        return outcome
 
     made._store.settle = settle  # type: ignore[method-assign]
-    with pytest.raises(OutcomeUnreadable):
-        await made.settle(None)  # type: ignore[arg-type]
+    answers: list[Any] = await made.settle([ending(n) for n in (1, 2, 3)])
+    assert isinstance(answers.pop(1), OutcomeUnreadable)
+    assert answers == [[1], [3]]
     assert made.waiting_for is None
+
+
+async def test_an_outage_amid_several_jobs_lets_the_next_try_go_on_where_it_was(tmp_path: Path) -> None:
+    made, calls = outcomes(tmp_path), []
+    tries = iter([None, StoreUnavailable("no answer"), None, StoreUnavailable("no answer"), None, None, None])
+
+    def call(what: Any) -> Any:
+        calls.append(what)
+        if (error := next(tries)) is not None:
+            raise error
+        return SimpleNamespace(bytes=what)
+
+    made._store.put_artifact = lambda job_id, n, data, *_: call(len(data))  # type: ignore[method-assign]
+    made._store.settle = lambda outcome: call(outcome) and outcome  # type: ignore[method-assign]
+    answers: list[Any] = await made.settle([ending(1), ending(2)])
+    assert answers == [[1], [2]]
+    assert calls == [1, [1], [1], 2, 2, [2]], "what is stored is not stored again"
 
 
 async def test_a_call_that_hangs_is_named(tmp_path: Path) -> None:
@@ -68,3 +94,10 @@ async def test_a_call_that_hangs_is_named(tmp_path: Path) -> None:
     async with asyncio.timeout(60):
         while made.silence is not None:  # noqa: ASYNC110 - the thread says so
             await asyncio.sleep(0.001)
+
+
+def test_many_are_split_among_the_threads_and_few_go_each_to_one(tmp_path: Path) -> None:
+    made = outcomes(tmp_path, store_threads=4)
+    assert [[*part] for part in made.parts(range(10))] == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]
+    assert [[*part] for part in made.parts("abc")] == [["a"], ["b"], ["c"]]
+    assert made.parts(()) == []
