@@ -2,12 +2,18 @@
 
 import asyncio
 import json
+import threading
+from collections.abc import Sequence
+from typing import Any, cast
 
 import pytest
 
-from gpu_consumer.index import Index
+from gpu_consumer.index import Change, Index
+from gpu_consumer.store.base import ObjectStore, StoreUnavailable
+from gpu_consumer.store.outcomes import OutcomeStore
 from gpu_consumer.watch import NoProgress
 from schemas.codec import encode
+from schemas.work import WorkItem
 from tests.integration.gpu_pool import PATIENCE_SECONDS, GpuPool, Running, eventually, ledger_of, work_item
 from tests.scripted import ScriptedEngine
 
@@ -44,6 +50,68 @@ async def test_a_drain_finishes_what_runs_and_hands_back_the_rest(pool: GpuPool)
         await pool.wait_for_results(12)
         await pool.wait_until_done()
         assert [engine.runs_of(item.job_id) + second.engine.runs_of(item.job_id) for item in items] == [1] * 12
+
+
+class Held:
+    """A store that creates nothing until it is released, and then nothing either."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+        self.reached = threading.Event()
+        self.released = threading.Event()
+
+    def create(self, key: str, data: bytes, content_type: str) -> bool:
+        self.reached.set()
+        self.released.wait(PATIENCE_SECONDS)
+        raise StoreUnavailable("held")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+# case GPU-16
+async def test_a_job_whose_upload_a_drain_cuts_off_is_drawn_again_and_has_one_result(pool: GpuPool) -> None:
+    item, held = work_item("job"), Held(pool.store._store)
+    try:
+        async with pool.consumer(store=OutcomeStore(cast(Any, held)), grace_seconds=2, close_seconds=1) as first:
+            await pool.produce([item], partition=0)
+            await eventually(held.reached.is_set, "its picture is stored, and its outcome is on its way")
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await first.drain()
+    finally:
+        held.released.set()
+    await handed_over(pool, item, runs=1)
+
+
+# case GPU-16
+async def test_a_job_that_a_drain_cuts_off_before_its_commit_is_published_as_it_is_stored(pool: GpuPool) -> None:
+    item, reached = work_item("job"), asyncio.Event()
+    async with pool.consumer(grace_seconds=2, close_seconds=1) as first:
+        settler = first.consumer._settler
+        write = settler.write
+
+        async def publish(index: Index, changes: Sequence[Change]) -> bool:
+            if any(change.outputs for change in changes):
+                reached.set()
+                await asyncio.Event().wait()
+            return await write(index, changes)
+
+        settler.write = publish  # type: ignore[method-assign]
+        await pool.produce([item], partition=0)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await reached.wait()
+            await first.drain()
+    await handed_over(pool, item, runs=0)
+
+
+async def handed_over(pool: GpuPool, item: WorkItem, *, runs: int) -> None:
+    """Nothing of it was committed; the next consumer ends it, after so many runs, and once."""
+    assert (await pool.results(), await pool.lag()) == ([], 1)
+    async with pool.consumer() as second:
+        (result,) = await pool.wait_for_results(1)
+        await pool.wait_until_done()
+        assert (result.status, second.engine.runs_of(item.job_id)) == ("succeeded", runs)
+    assert len(await pool.results()) == 1
 
 
 async def test_a_drain_does_not_wait_beyond_its_grace(pool: GpuPool) -> None:
