@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from itertools import chain, repeat
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -62,7 +63,8 @@ async def test_what_cannot_be_read_is_an_answer_of_its_job_alone(tmp_path: Path)
 
 async def test_an_outage_amid_several_jobs_lets_the_next_try_go_on_where_it_was(tmp_path: Path) -> None:
     made, calls = outcomes(tmp_path), []
-    tries = iter([None, StoreUnavailable("no answer"), None, StoreUnavailable("no answer"), None, None, None])
+    outage = StoreUnavailable("no answer")
+    tries = chain([None, outage, None, outage], repeat(None))
 
     def call(what: Any) -> Any:
         calls.append(what)
