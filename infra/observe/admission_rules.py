@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from infra.observe.rule import Alert, Recording, number
+from infra.observe.rule import Alert, Recording, number, value_of
 from infra.observe.settings import AlertSettings
 
 _REJECTED = 'kiln_admission_decisions_total{verdict="rejected"}'
@@ -34,8 +34,8 @@ def admission_rules(settings: AlertSettings) -> Iterator[Alert | Recording]:
         expr="kiln_admission_lag > 0 and changes(kiln_admission_next_offset[5m]) == 0",
         for_seconds=300,
         summary="Requests are not decided",
-        description="{{ $value }} requests of requests[{{ $labels.partition }}] wait at {{ $labels.instance }}, and "
-        "none was decided for ten minutes.",
+        description=f"requests[{{{{ $labels.partition }}}}] has {value_of('undecided request')} at "
+        "{{ $labels.instance }}, and none was decided for ten minutes.",
     )
     yield Alert(
         name="KilnRejectionSpike",
@@ -54,8 +54,8 @@ def admission_rules(settings: AlertSettings) -> Iterator[Alert | Recording]:
         expr=f"kiln:dead_letters:increase15m > {settings.dead_letters_max}",
         for_seconds=0,
         summary="Records were dead-lettered",
-        description="{{ $value | humanize }} records of fifteen minutes were dead-lettered by {{ $labels.by }} as "
-        "{{ $labels.reason }}; nobody gets a result for them.",
+        description=f"Within fifteen minutes {{{{ $labels.by }}}} dead-lettered {value_of('record')} as "
+        "{{ $labels.reason }}, for which nobody gets a result.",
     )
     yield Alert(
         name="KilnDecisionsNotEmitted",
@@ -64,8 +64,8 @@ def admission_rules(settings: AlertSettings) -> Iterator[Alert | Recording]:
         "and on(instance) increase(kiln_admission_emission_retries_total[5m]) > 0",
         for_seconds=60,
         summary="Accepted work does not reach its pool",
-        description="{{ $value }} accepted jobs of requests[{{ $labels.partition }}] or more wait for the broker's "
-        "acknowledgement, and producing them has failed again and again.",
+        description=f"requests[{{{{ $labels.partition }}}}] has {value_of('accepted job')} or more without the "
+        "broker's acknowledgement, and producing has failed again and again.",
     )
     yield Alert(
         name="KilnOffsetsNotRenewed",
@@ -73,8 +73,8 @@ def admission_rules(settings: AlertSettings) -> Iterator[Alert | Recording]:
         expr=f"{_renewals('=')} > 0 unless on(group) {_renewals('!=')} > 0",
         for_seconds=3600,
         summary="The offsets of a pool that sleeps may expire",
-        description="{{ $value | humanize }} tries of a day to renew the offsets of the group {{ $labels.group }} "
-        "failed, and none went well: once they expire, KEDA counts as work what was done long ago.",
+        description=f"Renewing the offsets of the group {{{{ $labels.group }}}} failed {value_of('time')} within a "
+        "day, and never went well: once they expire, KEDA counts as work what was done long ago.",
     )
     yield Alert(
         name="KilnStableOffsetStuck",

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from infra.observe.panel import DAYS_A_MONTH
-from infra.observe.rule import Alert, Recording, number
+from infra.observe.rule import Alert, Recording, number, value_of
 from infra.observe.settings import AlertSettings
 
 # Of each service one counter that is there as long as its process.
@@ -48,8 +48,8 @@ def consumer_rules(settings: AlertSettings) -> Iterator[Alert | Recording]:
         " > 0",
         for_seconds=60,
         summary="A process has partitions and cannot open their leases",
-        description="{{ $labels.instance }} has {{ $value }} partitions that it could not open for a minute; their "
-        "work stands.",
+        description=f"{{{{ $labels.instance }}}} has {value_of('partition')} that it could not open for a minute; the "
+        "work there stands.",
     )
     yield Alert(
         name="KilnVramHigh",
@@ -66,7 +66,7 @@ def consumer_rules(settings: AlertSettings) -> Iterator[Alert | Recording]:
         expr=f"instance:kiln_model_loads:increase1h > {number(settings.swaps_per_hour_max)}",
         for_seconds=600,
         summary="A consumer loads models instead of drawing",
-        description="{{ $labels.instance }} (pool {{ $labels.pool }}) loaded {{ $value | humanize }} models within an "
+        description=f"{{{{ $labels.instance }}}} (pool {{{{ $labels.pool }}}}) loaded {value_of('model')} within an "
         "hour.",
     )
     yield Alert(
@@ -77,7 +77,7 @@ def consumer_rules(settings: AlertSettings) -> Iterator[Alert | Recording]:
         for_seconds=0,
         summary="An engine dies again and again",
         description="The engine of {{ $labels.instance }} (pool {{ $labels.pool }}) was started again "
-        "{{ $value | humanize }} times within an hour.",
+        f"{value_of('time')} within an hour.",
     )
     yield Alert(
         name="KilnProcessRestarts",
@@ -86,7 +86,7 @@ def consumer_rules(settings: AlertSettings) -> Iterator[Alert | Recording]:
         f"and on(instance) ({_OURS})",
         for_seconds=0,
         summary="A process ends and is started again and again",
-        description="{{ $labels.instance }} was started again {{ $value }} times within an hour.",
+        description=f"{{{{ $labels.instance }}}} was started again {value_of('time')} within an hour.",
     )
     yield Alert(
         name="KilnJobsFail",
@@ -104,8 +104,8 @@ def consumer_rules(settings: AlertSettings) -> Iterator[Alert | Recording]:
         expr="sum by (pool) (kiln_gpu_held_jobs) > 0",
         for_seconds=600,
         summary="Jobs are held that no consumer here can run",
-        description="{{ $value }} jobs of pool {{ $labels.pool }} are held: their version or their model is not known "
-        "to the consumer that has them.",
+        description=f"Pool {{{{ $labels.pool }}}} holds {value_of('job')} of a version or a model that the consumer "
+        "does not know.",
     )
     yield Alert(
         name="KilnLedgerBeyondWork",
@@ -113,8 +113,8 @@ def consumer_rules(settings: AlertSettings) -> Iterator[Alert | Recording]:
         expr="max by (pool) (kiln_gpu_passed_by_partitions or kiln_scaler_disbelieved_partitions) > 0",
         for_seconds=60,
         summary="Accepted work is passed by",
-        description="{{ $value }} partitions of work of pool {{ $labels.pool }} end below what their ledger, or the "
-        "group's offset, calls finished: what is written there now is drawn by nobody.",
+        description=f"In {value_of('partition')} of work of pool {{{{ $labels.pool }}}} the end is below what the "
+        "ledger, or the group's offset, calls finished: what is written there now is drawn by nobody.",
     )
     yield Alert(
         name="KilnCardFault",

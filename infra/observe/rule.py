@@ -46,6 +46,11 @@ class Alert:
         }
 
 
+def value_of(thing: str) -> str:
+    """The alert's value and what it counts, in Prometheus's template language: 1 record, 2 records."""
+    return "{{ $value | humanize }} " + thing + '{{ if ne (humanize $value) "1" }}s{{ end }}'
+
+
 def number(value: float) -> str:
     """As PromQL reads it, and no longer than it must be."""
     return format(value, ".12g")

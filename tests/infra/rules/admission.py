@@ -38,7 +38,7 @@ ADMISSION = (
         12,
         [
             Firing(
-                "5 requests of requests[2] wait at a:1, and none was decided for ten minutes.",
+                "requests[2] has 5 undecided requests at a:1, and none was decided for ten minutes.",
                 {"partition": "2", "instance": "a:1"},
             )
         ],
@@ -89,8 +89,8 @@ ADMISSION = (
         10,
         [
             Firing(
-                "1 records of fifteen minutes were dead-lettered by a GPU consumer as malformed; nobody gets a result "
-                "for them.",
+                "Within fifteen minutes a GPU consumer dead-lettered 1 record as malformed, for which nobody gets a "
+                "result.",
                 {"by": "a GPU consumer", "reason": "malformed"},
             )
         ],
@@ -111,7 +111,7 @@ ADMISSION = (
         8,
         [
             Firing(
-                "7 accepted jobs of requests[2] or more wait for the broker's acknowledgement, and producing them has "
+                "requests[2] has 7 accepted jobs or more without the broker's acknowledgement, and producing has "
                 "failed again and again.",
                 {"partition": "2", "instance": "a:1"},
             )
@@ -143,8 +143,8 @@ ADMISSION = (
         90,
         [
             Firing(
-                "1 tries of a day to renew the offsets of the group kiln.gpu.hopper failed, and none went well: once "
-                "they expire, KEDA counts as work what was done long ago.",
+                "Renewing the offsets of the group kiln.gpu.hopper failed 1 time within a day, and never went well: "
+                "once they expire, KEDA counts as work what was done long ago.",
                 {"group": "kiln.gpu.hopper"},
             )
         ],

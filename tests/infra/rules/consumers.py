@@ -117,8 +117,7 @@ CONSUMERS = (
         11,
         [
             Firing(
-                "4 jobs of pool hopper are held: their version or their model is not known to the consumer that has "
-                "them.",
+                "Pool hopper holds 4 jobs of a version or a model that the consumer does not know.",
                 {"pool": "hopper"},
             )
         ],

@@ -44,7 +44,7 @@ PROCESSES = (
         3,
         [
             Firing(
-                "a:1 has 2 partitions that it could not open for a minute; their work stands.",
+                "a:1 has 2 partitions that it could not open for a minute; the work there stands.",
                 {"pool": "hopper", "instance": "a:1"},
             )
         ],

@@ -128,8 +128,7 @@ QUIET = (
         10,
         [
             Firing(
-                "2 records of fifteen minutes were dead-lettered by the gate as malformed; nobody gets a result for "
-                "them.",
+                "Within fifteen minutes the gate dead-lettered 2 records as malformed, for which nobody gets a result.",
                 {"by": "the gate", "reason": "malformed"},
             )
         ],
@@ -178,11 +177,11 @@ QUIET = (
         4,
         [
             Firing(
-                f"{number} partitions of work of pool {pool} end below what their ledger, or the group's offset, calls "
+                f"In {number} of work of pool {pool} the end is below what the ledger, or the group's offset, calls "
                 "finished: what is written there now is drawn by nobody.",
                 {"pool": pool},
             )
-            for number, pool in ((2, "hopper"), (1, "ada"))
+            for number, pool in (("2 partitions", "hopper"), ("1 partition", "ada"))
         ],
         not_yet=1,
     ),
