@@ -3,12 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from schemas.codec import decode_object
+from schemas.config import GenerationConfig
 from schemas.errors import Undecodable, UnknownVersion
 from schemas.trace import TraceContext, trace_of
 from schemas.work import HEADER_DEADLINE_MS, HEADER_JOB, WorkItem, decode_work
@@ -85,6 +87,7 @@ def read_work(value: bytes | None, headers: Iterable[tuple[str, bytes | None]], 
     except (UnknownVersion, Undecodable) as error:
         return _unknown(value, named, str(error), trace)
     _check_job_id(item.job_id)
+    item = item.model_copy(update={"config": _known(item.config_hash, item.config)})
     deadline_ms = int(item.deadline.timestamp() * 1000)
     problem: str | None = None
     if not 0 <= item.results_partition < results_partitions:
@@ -99,6 +102,13 @@ def read_work(value: bytes | None, headers: Iterable[tuple[str, bytes | None]], 
             f"{item.config.config_hash[:12]} here; run one version of promptkiln"
         )
     return Work(item.job_id, deadline_ms, item, Names.model_validate(item, from_attributes=True), problem, trace)
+
+
+@lru_cache(maxsize=1000)
+def _known(config_hash: str, config: GenerationConfig) -> GenerationConfig:
+    """The one that an earlier item brought: its hash and what else is worked out of it are there already, which takes
+    as long as to read an item. `config_hash`, as the item has it: what is equal to Python may have another."""
+    return config
 
 
 def _unknown(value: bytes, headers: dict[str, bytes], problem: str, trace: TraceContext | None) -> Work:

@@ -8,7 +8,7 @@ from gpu_consumer.intake import Cursor, Step, read_work
 from schemas.codec import encode
 from schemas.errors import Undecodable
 from schemas.trace import HEADER_TRACE, TraceContext
-from tests.unit.gpu_consumer.work import work_item
+from tests.unit.gpu_consumer.work import config, work_item
 
 
 def test_a_hole_is_believed_when_a_seek_has_proven_it() -> None:
@@ -93,3 +93,20 @@ def test_a_deadline_beyond_all_calendars_is_bounded() -> None:
     item = work_item("a")
     headers = (("kiln-job", item.job_id.encode()), ("kiln-deadline-ms", b"9" * 30))
     assert read_work(b'{"schema_version":2}', headers, 4).deadline_ms < 10**15
+
+
+def test_items_of_one_config_share_it_and_its_hash_is_made_once() -> None:
+    read = [read_work(encode(work_item(name)), (), 4).item for name in ("a", "b")]
+    assert read[0] is not None
+    assert read[1] is not None
+    assert read[0].config is read[1].config
+    assert read[0].job_id != read[1].job_id
+
+
+@pytest.mark.parametrize("first", [0.0, -0.0])
+def test_a_config_that_python_takes_for_equal_keeps_its_own_hash(first: float) -> None:
+    for scale in (first, -first):
+        made = config(guidance_scale=scale)
+        work = read_work(encode(work_item("a", config=made)), (), 4)
+        assert work.item is not None
+        assert (work.problem, work.item.config.config_hash) == (None, made.config_hash)
