@@ -145,6 +145,16 @@ METRICS: tuple[Metric, ...] = (
         "GPU time of pictures, by tenant; those that are not declared by name are `other`.",
         ("tenant",),
     ),
+    Metric(
+        "kiln_gpu_tenant_wait_seconds_total",
+        "counter",
+        "seconds",
+        "From admission until a job's first picture had a slot, of all jobs of a tenant together.",
+        ("tenant",),
+    ),
+    Metric(
+        "kiln_gpu_tenant_begun_total", "counter", "jobs", "Jobs whose first picture had a slot, by tenant.", ("tenant",)
+    ),
     Metric("kiln_gpu_cost_usd_total", "counter", "USD", "The same in money, at the pool's price.", ("tenant",)),
     Metric("kiln_gpu_config_gpu_seconds_total", "counter", "seconds", "GPU time of pictures, by config.", ("config",)),
     Metric("kiln_gpu_config_cost_usd_total", "counter", "USD", "The same in money.", ("config",)),

@@ -1,4 +1,4 @@
-"""What this consumer costs, and for whom: its pool's price, over the seconds that it was there."""
+"""What this consumer costs, for whom, and who waited: its pool's price, over the seconds that it was there."""
 
 from collections.abc import Iterable, Mapping
 
@@ -55,6 +55,12 @@ class Spending:
         self._metrics.count("cost_usd_total", usd, tenant=label)
         self._metrics.count("config_gpu_seconds_total", gpu_seconds, config=config)
         self._metrics.count("config_cost_usd_total", usd, config=config)
+
+    def began(self, tenant: str, wait_seconds: float) -> None:
+        """A job of the tenant waited so long for its first slot: whose turn came late is seen by that."""
+        label = self._tenants.label_of(tenant)
+        self._metrics.count("tenant_wait_seconds_total", wait_seconds, tenant=label)
+        self._metrics.count("tenant_begun_total", tenant=label)
 
     def engine(self, state: State) -> None:
         """What the engine does from now on."""

@@ -90,6 +90,7 @@ class Absorber:
             wait = max(0.0, (self._clock.now() - job.work.item.accepted_at).total_seconds())
             job.run.timings["wait"] = wait
             self._metrics.observe("job_wait_seconds", wait, lane=job.lane)
+            self._spending.began(job.work.item.tenant, wait)
             self._traces.waited(job)
 
     def _ended(self, flight: Flight, event: Ended) -> None:

@@ -52,6 +52,20 @@ BOARD = Board(
             ),
         ),
         Panel(
+            title="Wait until the first slot",
+            description="The mean of jobs that began, from admission on. One tenant's alone that grows: its share, or "
+            "its quota, is too small for what it sends. By lane, and what most of them wait: the operator's dashboard.",
+            unit="s",
+            idle="no job began",
+            queries=(
+                Query(
+                    f"sum by (tenant) (rate(kiln_gpu_tenant_wait_seconds_total{{{_TENANT}}}[{RATE}])) "
+                    f"/ (sum by (tenant) (rate(kiln_gpu_tenant_begun_total{{{_TENANT}}}[{RATE}])) > 0)",
+                    "{{tenant}}",
+                ),
+            ),
+        ),
+        Panel(
             title="GPUs in use",
             description="GPU-seconds a second, as consumers book them.",
             unit="short",

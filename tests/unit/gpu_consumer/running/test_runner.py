@@ -94,6 +94,16 @@ async def test_pictures_of_one_job_over_many_slots_are_one_result(bench: Bench) 
     assert result.peak_vram_bytes == 5
 
 
+async def test_what_jobs_waited_is_told_by_tenant(bench: Bench) -> None:
+    """Case ADM-05: one tenant that starves beside others is seen. A job of three pictures waited once."""
+    bench.clock.seconds += 60
+    bench.take(work_item("late", tenant="red", images=3), work_item("next", accepted_at=bench.clock.now()))
+    await bench.idle()
+    waited = {tenant: bench.value("tenant_wait_seconds_total", tenant=tenant) for tenant in ("red", "other")}
+    assert waited == {"red": pytest.approx(60), "other": pytest.approx(0)}
+    assert [bench.value("tenant_begun_total", tenant=tenant) for tenant in waited] == [1, 1]
+
+
 async def test_what_pictures_cost_is_learned_and_told(bench: Bench) -> None:
     made = config()
     assert bench.backlog.expected.seconds(made) == 0.2
