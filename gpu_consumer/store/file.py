@@ -77,10 +77,9 @@ class FileStore:
         check_promises(self)
 
     def _path(self, key: str) -> Path:
-        path = self._root / check_key(key)
-        if self._root not in path.parents or self._temporary in (path, *path.parents):
+        if check_key(key).split("/", 1)[0] == _TEMPORARY:
             raise AssertionError(f"{key!r} is not inside the store")
-        return path
+        return self._root / key  # and inside it: a checked key has no part that leads out
 
     def _place(self, key: str) -> Path:
         path = self._path(key)
