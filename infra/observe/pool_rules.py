@@ -10,6 +10,7 @@ from gpu_consumer.metrics import METRICS
 from infra.observe.panel import HOURS_A_MONTH
 from infra.observe.rule import Alert, Recording, Severity, number
 from infra.observe.settings import AlertSettings
+from schemas.counted import counted
 from schemas.pools import Pool
 from schemas.topics import Catalogue
 
@@ -47,7 +48,7 @@ def pool_rules(name: str, pool: Pool, catalogue: Catalogue, settings: AlertSetti
         summary="Work waits longer than its pool's objective",
         description="The oldest job that waits for pool {{ $labels.pool }} has waited for "
         f"{{{{ $value | humanizeDuration }}}}; the objective is {number(scaling.wait_seconds)} s. The pool may have "
-        f"{pool.replicas_max} replicas.",
+        f"{counted(pool.replicas_max, 'replica')}.",
     )
     yield Alert(
         name="KilnLagWithoutConsumers",

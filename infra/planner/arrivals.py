@@ -14,6 +14,7 @@ from aiokafka import TopicPartition
 from rich.console import Console
 
 from infra.planner.trace import COLUMNS
+from schemas.counted import counted
 from schemas.decision import Decision, decode_decision
 from schemas.errors import CommandError, SchemaError
 from schemas.topics import Catalogue
@@ -56,7 +57,7 @@ def arrivals(
     except OSError as error:
         raise CommandError(f"{path} cannot be written ({error.strerror}); name another file") from error
     console = Console(highlight=False, markup=False, soft_wrap=True)
-    console.print(f"{seen[True]:,} requests are in {path}; refused in that time, and not in it: {seen[False]:,}.")
+    console.print(f"{path} has {counted(seen[True], 'request')}; refused in that time, and not in it: {seen[False]:,}.")
 
 
 @dataclass(frozen=True, slots=True)

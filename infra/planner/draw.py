@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from infra.planner.compare import Plan, Setting, Way
 from infra.planner.replay import Outcome
 from infra.planner.report import Case, missed, named
+from schemas.counted import counted
 from schemas.errors import CommandError
 from schemas.request import LANES
 
@@ -81,10 +82,10 @@ def draw(plan: Plan, case: Case, path: Path) -> None:
 
 
 def _title(plan: Plan, case: Case) -> str:
-    pool = case.task.pool
+    pool, requests = case.task.pool, counted(len(case.task.requests), "request")
     return (
         f"Pool {case.name}, ${pool.price_usd_per_hour:,.2f} for an hour of a replica, cold start {pool.load_seconds:g} "
-        f"s: {len(case.task.requests):,} requests, {plan.work_hours:,.1f} GPU-hours of work in {case.hours:,.1f} hours"
+        f"s: {requests}, {plan.work_hours:,.1f} GPU-hours of work in {case.hours:,.1f} hours"
     )
 
 

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from schemas.counted import counted
+
 LINE_SECONDS = 10.0  # between two lines in a log
 
 
@@ -16,12 +18,12 @@ def shown(
 ) -> Iterator[Callable[[float], None]]:
     """Yields what is to be told the share that is done. `console`: of stderr."""
     if not console.is_terminal:
-        console.print(f"replaying {requests:,} requests with each way and setting")
+        console.print(f"replaying {counted(requests, 'request')} with each way and setting")
         yield _Lines(console, clock)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
-        task = bar.add_task(f"replaying {requests:,} requests", total=1.0)
+        task = bar.add_task(f"replaying {counted(requests, 'request')}", total=1.0)
         yield lambda share: bar.update(task, completed=share)
 
 

@@ -12,6 +12,7 @@ from rich.table import Column, Table
 from infra.planner.compare import NAMES, Plan, Setting, Task
 from infra.planner.replay import Outcome
 from infra.scaling.threshold import lag_threshold
+from schemas.counted import counted
 from schemas.pools import Pool
 
 _MONTH_HOURS = 30 * 24
@@ -52,7 +53,7 @@ def missed(outcome: Outcome) -> str:
 def show(plan: Plan, case: Case, console: Console) -> None:
     pool, requests = case.task.pool, case.task.requests
     console.print(
-        f"{len(requests):,} requests in {case.hours:.1f} hours bring {plan.work_hours:,.1f} GPU-hours of work."
+        f"{counted(len(requests), 'request')}, {plan.work_hours:,.1f} GPU-hours of work, in {case.hours:.1f} hours."
     )
     console.print(
         f"Pool {case.name}: ${pool.price_usd_per_hour:,.2f} for an hour of a replica, a cold start of "
@@ -127,7 +128,7 @@ def _nothing(plan: Plan, case: Case) -> Iterator[str]:
         f"{case.cost(outcome.gpu_hours)}, {missed(outcome)} missed."
     )
     if outcome.replicas_most >= pool.replicas_max:
-        yield f"All {pool.replicas_max} replicas were in use: try --max {2 * pool.replicas_max}."
+        yield f"Every replica that there may be ({pool.replicas_max}) was in use: try --max {2 * pool.replicas_max}."
     yield f"Or: a cold start of less than {pool.load_seconds:g} s (--load-seconds), longer deadlines, a lower --goal."
 
 

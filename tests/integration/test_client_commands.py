@@ -56,7 +56,7 @@ async def test_pictures_are_asked_for_waited_for_saved_and_found_again(
 
         trace = tmp_path / "trace.csv"
         exported = await kiln.here("arrivals", str(trace), "--pool", POOL)
-        assert f"2 requests are in {trace}; refused in that time, and not in it: 1." in exported.out, exported
+        assert f"{trace} has 2 requests; refused in that time, and not in it: 1." in exported.out, exported
         requests = read_trace(trace, load_configs(Path("infra/configs")), deadline_seconds=1.0)
         assert [(each.config.label, each.images, each.tenant) for each in requests] == [
             ("sketch@1", 2, "me"), ("painting@1", 1, "me")

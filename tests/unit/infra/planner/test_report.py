@@ -126,7 +126,7 @@ def test_a_goal_that_nothing_reaches_names_what_may_help() -> None:
     bad = {way: (4.0, 0, outcome(20.0, 30, most=6)) for way in NAMES}
     text = told(plan((LAG, outcome(20.0, 50)), **bad), case())
     assert "Nothing that can be declared reaches the goal. KEDA, lag, threshold 4, window 0 s comes nearest" in text
-    assert "All 6 replicas were in use: try --max 12." in text
+    assert "Every replica that there may be (6) was in use: try --max 12." in text
     assert as_object(plan((LAG, outcome(20.0, 50)), **bad), case())["advice"] is None
 
 
