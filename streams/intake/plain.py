@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 
 from streams.intake.base import IntakeHandler
+from streams.intake.eager import Begun, begin
 from streams.kafka.clients import group_consumer, stop_client
 from streams.kafka.log import Record, poll
 from streams.kafka.membership import is_live_member
@@ -17,8 +18,9 @@ _POLL_MS = 100  # how soon a stop, or a partition that is resumed, is noticed
 
 
 class PlainIntake:
-    """Feeds each partition by a task of its own: while that one waits for its owner, the partition is paused, and the
-    others go on."""
+    """Feeds each partition as far as its owner has room, mostly all of it; the rest by a task of the partition's own.
+    While that one waits, the partition is paused, and the others go on. A pause is no small thing: what comes next is
+    not fetched before the fetch of the others has ended, which waits for records of theirs."""
 
     def __init__(self, kafka: KafkaSettings, *, group: str, topic: str) -> None:
         self._kafka = kafka
@@ -37,10 +39,12 @@ class PlainIntake:
             await consumer.start()
             while not self._stopping:
                 for tp, records in (await poll(consumer, _POLL_MS)).items():
-                    if tp in consumer.assignment():
+                    if tp not in consumer.assignment():
+                        continue
+                    rest = begin(_feed(handler, tp.partition, records, self._feeding.get(tp)))
+                    if rest is not None:
                         consumer.pause(tp)
-                        feed = _feed(handler, tp.partition, records, self._feeding.get(tp))
-                        self._feeding[tp] = asyncio.create_task(feed, name=f"feed {tp}")
+                        self._feeding[tp] = asyncio.create_task(_end(rest), name=f"feed {tp}")
                 self._resume(consumer)
         finally:
             await self.forget(set(self._feeding))
@@ -78,6 +82,10 @@ async def _feed(
     if after is not None:
         await after
     await handler.feed(partition, map(arrival_of, records))
+
+
+async def _end(rest: Begun) -> None:
+    await rest
 
 
 class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]

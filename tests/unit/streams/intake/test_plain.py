@@ -25,6 +25,7 @@ class FakeConsumer:
 
     def __init__(self) -> None:
         self.paused: set[TopicPartition] = set()
+        self.pauses: list[TopicPartition] = []
         self.next = {BUSY: 0, FREE: 0}
         self.listener: Any = None
 
@@ -38,6 +39,7 @@ class FakeConsumer:
 
     def pause(self, tp: TopicPartition) -> None:
         self.paused.add(tp)
+        self.pauses.append(tp)
 
     def resume(self, tp: TopicPartition) -> None:
         self.paused.discard(tp)
@@ -95,6 +97,7 @@ async def test_a_busy_partition_holds_only_itself(consumer: FakeConsumer) -> Non
     await asyncio.wait_for(handler.enough.wait(), 60)
     assert {partition for partition, _ in handler.fed} == {FREE.partition}
     assert consumer.paused >= {BUSY}
+    assert consumer.pauses == [BUSY], "what is fed at once is fetched on"
     assert consumer.next[BUSY] == 1  # what is taken of it is bounded
     handler.room.set()
     await asyncio.wait_for(handler.busy_fed.wait(), 60)
