@@ -24,7 +24,8 @@ def build(asked: str = "") -> typer.Typer:
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         add_completion=False,
-        help="Prompt events in, pictures out: an event-driven pipeline on Kafka.",
+        help="Prompt events in, pictures out: an event-driven pipeline on Kafka. Commands ask the Kafka that "
+        "KAFKA_BOOTSTRAP_SERVERS names, or else the one that `kiln broker up` started.",
     )
     app.callback()(_nothing_of_its_own)
     groups: dict[str, typer.Typer] = {"": app}

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from gpu_consumer.commands.options import Device, Models
 from gpu_consumer.compare.figures import Figures, figures
 from gpu_consumer.compare.prompts import Prompt, read_prompts
 from gpu_consumer.engine.protocol import Ended, Item
@@ -33,8 +34,8 @@ def compare(
     out: Annotated[Path, typer.Option(help="Where to write the sheet, a PNG.")] = Path("compare.png"),
     images: Annotated[int, typer.Option(min=1, max=8, help="Pictures a prompt, with one seed after the other.")] = 2,
     seed: Annotated[int, typer.Option(min=0, max=SEED_MAX - 8, help="Of the first picture of each prompt.")] = 0,
-    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.", show_default=False)] = None,
-    models: Annotated[Path | None, typer.Option(help="The models directory.", show_default=False)] = None,
+    device: Device = None,
+    models: Models = None,
 ) -> None:
     """Draw the prompts with A and with B, the same seeds, and lay them side by side with time, memory and cost.
 

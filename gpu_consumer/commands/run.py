@@ -2,12 +2,12 @@
 
 import asyncio
 import os
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from aiokafka.errors import KafkaError
 
+from gpu_consumer.commands.options import Device, Models
 from gpu_consumer.gpu.settings import GpuTelemetrySettings
 from gpu_consumer.gpu.telemetry import GpuTelemetry
 from gpu_consumer.models.backends import check_backends
@@ -26,11 +26,19 @@ from streams.tracing_choice import open_tracing
 
 app = typer.Typer(no_args_is_help=True, help="GPU consumers: run the work of a pool on one GPU.")
 
-Pool = Annotated[str | None, typer.Option(help="The pool whose work is taken.", show_default=False)]
-EngineKind = Annotated[str | None, typer.Option(help="process, or instant: no pictures worth seeing, in no time.")]
-Device = Annotated[str | None, typer.Option(help="auto, cpu or cuda.", show_default=False)]
-Models = Annotated[Path | None, typer.Option(help="The models directory.", show_default=False)]
-Port = Annotated[int | None, typer.Option(min=0, max=65535, help="Of /livez, /readyz and /metrics; 0: any.")]
+Pool = Annotated[
+    str | None, typer.Option(help="The pool whose work is taken; KILN_GPU_POOL if absent.", show_default=False)
+]
+EngineKind = Annotated[
+    str | None,
+    typer.Option(help="process, or instant: no pictures worth seeing, in no time; KILN_GPU_ENGINE if absent."),
+]
+Port = Annotated[
+    int | None,
+    typer.Option(
+        min=0, max=65535, help="Of /livez, /readyz and /metrics; 0: any free one; KILN_GPU_HEALTH_PORT if absent."
+    ),
+]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log what the libraries say, too.")]
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from gpu_consumer.commands.options import Device, Models
 from gpu_consumer.engine.protocol import Item, Picture
 from gpu_consumer.engine.settings import EngineSettings
 from gpu_consumer.settings import GpuConsumerSettings
@@ -48,8 +49,8 @@ def verify(
     tolerance_levels: Annotated[
         int, typer.Option(min=0, max=255, help="How far a colour channel may be off and pass; 0 wants the same bytes.")
     ] = 2,
-    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.", show_default=False)] = None,
-    models: Annotated[Path | None, typer.Option(help="The models directory.", show_default=False)] = None,
+    device: Device = None,
+    models: Models = None,
 ) -> None:
     """Draw the pictures of a result again and compare them with those in the store.
 

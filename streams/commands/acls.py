@@ -20,7 +20,7 @@ _NAMES = {
 
 
 def acls(
-    role: Annotated[str | None, typer.Option(help="One of those that are listed without it.")] = None,
+    role: Annotated[str | None, typer.Option(help="This role alone; without it, all of them.")] = None,
     principal: Annotated[str, typer.Option(help="Who is allowed; {role} is replaced.")] = "User:kiln-{role}",
 ) -> None:
     """Print a line of arguments for kafka-acls.sh for each resource of each role. The cluster is not asked.

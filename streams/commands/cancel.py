@@ -33,7 +33,7 @@ def cancel(
     sign: Sign = None,
     own_topic: OwnTopic = False,
     operator: Annotated[
-        bool, typer.Option("--operator", help="Write to cancels itself, whoever's they are; for who may.")
+        bool, typer.Option("--operator", help="Whosoever they are, past admission: who runs this may write to cancels.")
     ] = False,
     wait: Annotated[bool, typer.Option(help="Wait until every one of them has ended.")] = False,
     timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait at most.")] = 60.0,

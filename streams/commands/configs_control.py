@@ -25,7 +25,13 @@ Undo = Annotated[bool, typer.Option("--undo", help="Take back what control says 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would become of it, and leave it.")]
 
 
-def publish(name: str, reason: Reason = "", undo: Undo = False, dry_run: DryRun = False, folder: Folder = None) -> None:
+def publish(
+    name: Annotated[str, typer.Argument(help="The configuration; its file is NAME.yaml.", show_default=False)],
+    reason: Reason = "",
+    undo: Undo = False,
+    dry_run: DryRun = False,
+    folder: Folder = None,
+) -> None:
     """Publish a file to every running admission: all its versions, channels, compatible ones and siblings.
 
     It stands in for the file of that name in each process, until it is taken back. Refused where `check` fails, and

@@ -19,7 +19,7 @@ from streams.signals import until_signal
 def gate(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what the libraries say, too.")] = False,
 ) -> None:
-    """Pass requests on, each in the name of its topic's tenant, until SIGTERM or SIGINT."""
+    """Pass on what tenants write to topics of their own, each record in its topic's name, until SIGTERM or SIGINT."""
     log_to_stderr(verbose=verbose)
     settings = read_settings(GateSettings)
     kafka, catalogue = deployment(with_tenants=True)

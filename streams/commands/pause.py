@@ -31,7 +31,10 @@ def pause(
         str | None, typer.Option("--for", metavar="SPAN", help="For how long: 90s, 10m, 2h or 1d; else until resumed.")
     ] = None,
 ) -> None:
-    """Refuse new requests of a tenant, for a config or for a pool; a pool's consumers also stop taking work."""
+    """Refuse new requests of a tenant, for a config or for a pool; a pool's consumers also stop taking work.
+
+    As in: kiln pause pool default --for 10m --reason "new drivers"
+    """
     kafka, catalogue = deployment()
     until = None if span is None else _from_now(span)
     subject = known(kind, name, catalogue)

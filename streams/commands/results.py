@@ -22,12 +22,13 @@ def results(
     tenant: Tenant = None,
     request_id: Annotated[str | None, typer.Option(help="Of this request only.")] = None,
     status: Annotated[
-        Literal["succeeded", "failed", "rejected", "cancelled", "expired"] | None, typer.Option(help="So ended only.")
+        Literal["succeeded", "failed", "rejected", "cancelled", "expired"] | None,
+        typer.Option(help="Of these only."),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, help="The newest so many.")] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """Show the results that are retained."""
+    """Show how requests ended: the newest of the results that are retained."""
 
     async def read() -> list[GenerationResult]:
         kafka, catalogue = deployment()

@@ -44,7 +44,7 @@ def submit(
     tenant: TenantName = "me",
     key: Key = None,
     negative: Negative = "",
-    seed: Annotated[int | None, typer.Option(help="Absent, one is drawn.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Absent, a random one is taken.")] = None,
     images: Images = 1,
     priority: Priority = "standard",
     deadline: DeadlineSeconds = None,
@@ -60,7 +60,10 @@ def submit(
     folder: Annotated[Path | None, typer.Option("--save", help="Wait, and save the pictures here.")] = None,
     timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait at most.")] = 300.0,
 ) -> None:
-    """Publish requests. Exit status: 0 published (waiting: all succeeded), 1 an error, 3 some did not succeed."""
+    """Ask for pictures of a prompt, or of each in --json-lines FILE.
+
+    Exit status: 0 published (waiting: all succeeded), 1 an error, 3 some did not succeed.
+    """
     if (prompt is None) == (lines is None):
         raise CommandError("give a prompt, or requests by --json-lines FILE", 2)
     if lines is not None:

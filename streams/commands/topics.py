@@ -36,7 +36,7 @@ def create(replication: Replication = None) -> None:
 @app.command()
 def check(replication: Replication = None) -> None:
     """Say in one sentence each how the cluster differs from the catalogue, and whether it keeps the offsets of pools
-    that sleep. Exits 1 where it does, or does not."""
+    that sleep. Exits 1 where it differs, or does not keep them."""
     kafka, catalogue = deployment(with_tenants=True)
     renew_seconds = read_settings(AdmissionServiceSettings).renew_offsets_seconds
     found = run(check_topics(kafka, catalogue, replication=replication))
