@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from gpu_consumer.engine.protocol import Ended, Picture
 from schemas.config import GenerationConfig
+from schemas.counted import counted
 
 _MIB = 1 << 20
 
@@ -41,15 +42,15 @@ class Figures:
         pool = self.config.pool
         declared = self.config.price
         return [
-            f"{self.pictures} pictures in {self.seconds:.1f} s{load}, {self.bucket} at once"
+            f"{counted(self.pictures, 'picture')} in {self.seconds:.1f} s{load}, {self.bucket} at once"
             + (f"; {self.failed} FAILED" if self.failed else ""),
             f"{self.gpu_seconds_a_picture:.3g} GPU-seconds a picture; its file says {declared.gpu_seconds:g}",
             (
-                f"{self.peak_bytes / _MIB:,.0f} MiB of the device at its peak"
+                f"{self.peak_bytes / _MIB:,.0f} MiB of the device at its peak, weights and all {self.bucket}"
                 if self.peak_bytes is not None
                 else "this device does not tell its peak of memory"
             )
-            + f"; its file says {declared.vram_bytes / _MIB:,.0f}",
+            + f"; its file says {declared.vram_bytes / _MIB:,.0f} a picture beside the weights",
             f"pool {pool} is not declared, so its price is not known"
             if cost is None
             else f"{cost:.3g} USD a thousand pictures in pool {pool}, at {self.usd_per_hour:g} an hour",

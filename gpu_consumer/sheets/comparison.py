@@ -15,6 +15,7 @@ _GAP = 12
 _BETWEEN = 36  # the sides
 _PROMPT = 220
 _LINES = 8  # of a prompt
+_SMALL = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +31,23 @@ def comparison_sheet(prompts: Sequence[str], sides: Sequence[Side]) -> bytes:
     """A PNG. Each side has a row for each prompt, and all rows are equally long."""
     columns = len(sides[0].rows[0])
     wide = columns * (_PICTURE + _GAP)
-    lines = max(len(side.figures) for side in sides)
+    measure = Lettering(ImageDraw.Draw(Image.new("RGB", (1, 1))), _SMALL)
+    heads = [[line for figure in side.figures for line in measure.wrap(figure, wide, _LINES)] for side in sides]
+    lines = max(map(len, heads))
     head = 28 + 18 * lines + _GAP
     size = (_PROMPT + 2 * _GAP + len(sides) * (wide + _BETWEEN), head + len(prompts) * (_PICTURE + _GAP) + _GAP)
     sheet = Image.new("RGB", size, PAPER)
     draw = ImageDraw.Draw(sheet)
-    title, body, small = Lettering(draw, 18), Lettering(draw, 13), Lettering(draw, 12)
+    title, body, small = Lettering(draw, 18), Lettering(draw, 13), Lettering(draw, _SMALL)
     for row, prompt in enumerate(prompts):
         y = head + row * (_PICTURE + _GAP)
         for line in body.wrap(prompt, _PROMPT - _GAP, _LINES):
             body.write(_GAP, y, line, INK)
             y += body.line
-    for number, side in enumerate(sides):
+    for number, (side, figures) in enumerate(zip(sides, heads, strict=True)):
         left = _PROMPT + _GAP + number * (wide + _BETWEEN)
         title.write(left, _GAP / 2, side.title, INK)
-        for line_number, line in enumerate(side.figures):
+        for line_number, line in enumerate(figures):
             small.write(left, 30 + 18 * line_number, line, GREY)
         for row, pictures in enumerate(side.rows):
             for column, picture in enumerate(pictures):

@@ -36,9 +36,9 @@ def test_figures_read_as_sentences() -> None:
     assert measured(bad=1).lines() == [
         "2 pictures in 2.5 s, 1.0 s of them for loading, 2 at once; 1 FAILED",
         "2 GPU-seconds a picture; its file says 0.2",
-        "300 MiB of the device at its peak; its file says 64",
+        "300 MiB of the device at its peak, weights and all 2; its file says 64 a picture beside the weights",
         f"2 USD a thousand pictures in pool {CONFIG.pool}, at 3.6 an hour",
     ]
     lines = measured(usd_per_hour=None, peak=0).lines()
-    assert lines[2] == "this device does not tell its peak of memory; its file says 64"
+    assert lines[2] == "this device does not tell its peak of memory; its file says 64 a picture beside the weights"
     assert lines[3] == f"pool {CONFIG.pool} is not declared, so its price is not known"

@@ -40,6 +40,21 @@ def test_each_side_has_its_pictures_beside_those_of_the_same_prompt() -> None:
     assert areas[0] == areas[1], "a small picture and a large one have the same place"
 
 
+def test_what_is_told_of_one_side_ends_before_the_other() -> None:
+    long = "so many MiB of the device at its peak, weights and all; its file says fewer a picture beside the weights"
+
+    def sheet(told: str) -> "np.ndarray[tuple[int, ...], np.dtype[np.uint8]]":
+        return shown(
+            comparison_sheet(["a"], [Side("a", [told], [[picture(RED)]]), Side("b", ["x"], [[picture(BLUE)]])])
+        )
+
+    pixels, short = sheet(long), sheet("x")
+    left = centre(pixels, BLUE)[1] - 96
+    between = pixels[:, left - 24 : left]
+    assert (between == between[0, 0]).all(), "paper between the sides"
+    assert len(pixels) > len(short), "it goes on in lines of its own"
+
+
 def test_what_failed_has_a_place_and_a_reason() -> None:
     flaw = Flaw("k", "blank_output", "every pixel is the same")
     pixels = shown(comparison_sheet(["a"], [Side("a@1", [], [[flaw]]), Side("b@1", [], [[picture(BLUE)]])]))
