@@ -44,12 +44,13 @@ class _Misstep(BaseException):
 
 @dataclass(slots=True)
 class Run:
-    """One batch on its way. `on_step` is called after each of its steps, `gone` names who has left meanwhile, and
-    `ran_out` is called when memory ran out, and all that was taken was given back."""
+    """One batch on its way. `begins` is called with the keys of each try, and `on_step` after each of its steps; `gone`
+    names who has left meanwhile, and `ran_out` is called when memory ran out, and all that was taken was given back."""
 
     config: GenerationConfig
     loaded: Loaded
     account: Account
+    begins: Callable[[Sequence[str]], None]
     on_step: Callable[[], None]
     gone: Callable[[str], bool]
     ran_out: Callable[[], None]
@@ -72,6 +73,7 @@ class PipelineEngine:
         items: Sequence[Item],
         account: Account | None = None,
         *,
+        begins: Callable[[Sequence[str]], None] = lambda _: None,
         on_step: Callable[[], None] = lambda: None,
         gone: Callable[[str], bool] = lambda _: False,
         ran_out: Callable[[], None] = lambda: None,
@@ -79,8 +81,8 @@ class PipelineEngine:
         """By key: the pixels of each of `items`, at most account.bucket of them, or what is wrong. Blocks for all.
 
         What it costs goes to `account`, whose bucket is lowered where memory runs out. Who is `gone` after a step is
-        left out; if nobody stays, the run ends there. `ran_out` is called each time that memory ran out, before the
-        next try.
+        left out; if nobody stays, the run ends there. `begins` is called with the keys of each try before it, and
+        `ran_out` each time that memory ran out, before the next try.
 
         Raises ModelUnavailable, where nothing ran, what `on_step` raises, and faults.Sticky, after which this process
         makes no more pictures.
@@ -93,7 +95,7 @@ class PipelineEngine:
             if load_seconds:
                 account.add("load", load_seconds)
             assert 1 <= len(items) <= account.bucket, f"{len(items)} items in a bucket of {account.bucket}"
-            return self._make(Run(config, loaded, account, on_step, gone, ran_out), items, account.bucket)
+            return self._make(Run(config, loaded, account, begins, on_step, gone, ran_out), items, account.bucket)
         except _Misstep as misstep:
             raise misstep.error from None
         finally:
@@ -104,6 +106,7 @@ class PipelineEngine:
         items = run.staying(items)
         if not items:
             return {}
+        run.begins([item.key for item in items])
         run.account.bucket = min(run.account.bucket, bucket)
         result = self._attempt(run, items, bucket)
         if not isinstance(result, Trouble):

@@ -46,7 +46,8 @@ class WholeSession:
         self._account = Account(device, config.bucket)
         self._charged: dict[str, float] = {}
         self._free_bytes = 0
-        self._steps = 0  # of the batch
+        self._made: dict[str, int] = {}  # steps of each that joined
+        self._trying: Sequence[str] = ()  # those of them that run now
         self._crowded = False  # a neighbour took memory that this batch ran out of
 
     @property
@@ -63,7 +64,7 @@ class WholeSession:
 
     @property
     def made(self) -> Mapping[str, int]:
-        return dict.fromkeys(self._batch, self._steps)
+        return {key: self._made[key] for key in self._batch}
 
     @property
     def idle(self) -> bool:
@@ -74,7 +75,7 @@ class WholeSession:
         self._batch = {one.key: one for one in wanted}
         self._bills = {one.key: Bill() for one in wanted}
         self._free_bytes = self._grants.free_bytes()
-        self._steps = 0
+        self._made = dict.fromkeys(self._batch, 0)
         self._crowded = False
         self._charged = {}
 
@@ -94,7 +95,8 @@ class WholeSession:
         items = [one.item for one in self._batch.values()]
         results = self._engine.run(
             config, items, self._account,
-            on_step=self._stepped, gone=lambda key: key not in self._batch, ran_out=self._ran_out,
+            begins=self._begins, on_step=self._stepped, gone=lambda key: key not in self._batch,
+            ran_out=self._ran_out,
         )  # fmt: skip
         self._charge()
         if fitted := self._account.fitted:
@@ -107,15 +109,20 @@ class WholeSession:
             return []
         return [Drawn(tuple(batch)), *(self._outcome(one, results[one.key]) for one in batch.values())]
 
+    def _begins(self, keys: Sequence[str]) -> None:
+        """What they had made before is lost; the others of the batch wait, or are done."""
+        self._trying = keys
+        self._made |= dict.fromkeys(keys, 0)
+
     def _stepped(self) -> None:
-        for key in self._batch:
-            self._bills[key].stepped(len(self._batch))
-        self._steps += 1
+        here = [key for key in self._trying if key in self._batch]
+        for key in here:
+            self._bills[key].stepped(len(here))
+            self._made[key] += 1
         self._on_step()
 
     def _ran_out(self) -> None:
-        """Of memory, which a neighbour may have taken, and may give back before this batch ends. It begins again."""
-        self._steps = 0
+        """Of memory, which a neighbour may have taken, and may give back before this batch ends."""
         self._crowded = self._crowded or self._grants.neighbour_took(self._free_bytes)
 
     def _learn(self, results: Results) -> None:

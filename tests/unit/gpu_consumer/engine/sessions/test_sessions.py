@@ -70,6 +70,19 @@ def test_how_many_steps_are_made_is_seen_after_each(models: Path, config: Genera
     assert seen[: config.steps - 1] == [dict.fromkeys("ab", n) for n in range(1, config.steps)] != []
 
 
+def test_no_step_is_told_of_those_of_a_batch_that_wait_for_the_others(models: Path) -> None:
+    config = tiny_config(models, batching="whole")
+    device = Failing()
+    seen: list[dict[str, int]] = []
+    session: Session = Place(models, device).open(config, lambda: seen.append(dict(session.made)))
+    device.most = 2
+    outcomes = finish(session, wanted(config, *ITEMS))
+    counts = range(1, config.steps + 1)
+    first = [{"a": n, "b": n, "c": 0, "d": 0} for n in counts]
+    assert seen == [*first, *({"a": config.steps, "b": config.steps, "c": n, "d": n} for n in counts)]
+    assert {one.share.batch_size for one in ends(outcomes).values()} == {2}
+
+
 def test_nothing_of_a_picture_stays_on_the_device_after_its_end(models: Path, config: GenerationConfig) -> None:
     place = Place(models)
     latents: list[weakref.ref[torch.Tensor]] = []
