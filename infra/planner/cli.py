@@ -11,9 +11,9 @@ from rich.console import Console
 
 from infra.planner.compare import Task, compare
 from infra.planner.draw import check, draw
+from infra.planner.house import House
 from infra.planner.kinds import read_kinds
 from infra.planner.progress import shown
-from infra.planner.replay import House
 from infra.planner.report import Case, as_object, show
 from infra.planner.request import Request
 from infra.planner.shape import Kind, flat, week

@@ -68,7 +68,7 @@ class _Due:
         """What has no deadline is never due."""
         if math.isinf(request.deadline):
             return
-        moment = (request.deadline - request.seconds) // _GRAIN_SECONDS * _GRAIN_SECONDS
+        moment = (request.deadline - request.run_seconds) // _GRAIN_SECONDS * _GRAIN_SECONDS
         if moment not in self._seconds:
             insort(self._moments, moment)
             self._seconds[moment] = 0.0

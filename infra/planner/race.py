@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from infra.planner.deciding import Routed
-from infra.planner.replay import GivenUp, House, Outcome, Standing, replay, to_its_end
+from infra.planner.house import House
+from infra.planner.replay import GivenUp, Outcome, Standing, replay, to_its_end
 from infra.planner.request import Request
 from infra.planner.ways import NAMES, Asked, Setting, Way, rules_of, scaler_of
 from schemas.pools import Pool

@@ -3,36 +3,15 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from infra.planner.deciding import Routed, SchedulerQueue
-from infra.planner.pool import Pool, Router, Scaler
+from gpu_consumer.scheduling.scheduler import Scheduler
+from infra.planner.deciding import Routed
+from infra.planner.device import Priced
+from infra.planner.given import Router
+from infra.planner.house import House
+from infra.planner.pool import Pool, Scaler
 from infra.planner.request import Request
 
 SAMPLE_SECONDS = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Priced:
-    """A card on which a batch takes what its pictures cost together: batching saves nothing but swaps."""
-
-    swap: float
-
-    def seconds(self, batch: Sequence[Request]) -> float:
-        return sum(request.seconds for request in batch)
-
-
-@dataclass(frozen=True, slots=True)
-class House:
-    """What a pool is and how its consumers are set. The defaults are those of their settings."""
-
-    partitions: int
-    load_seconds: float
-    swap_seconds: float = 20.0
-    models_held: int = 4
-    rebalance_seconds: float = 3.0
-    batch_wait_seconds: float = 0.25
-    affinity_wait_seconds: float = 5.0
-    look_ahead: int = 256
-    backlog_max: int = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +140,7 @@ class Sampled:
                 self.closed = True
                 outcome.paid_seconds = paid
                 outcome.busy_seconds = pool.busy_seconds + sum(each.busy(now) for each in pool.consumers.values())
-            running = sum(request.seconds for each in pool.consumers.values() for request in each.batch)
+            running = sum(request.seconds for each in pool.consumers.values() for request in each.running)
             left = self._work - outcome.ended_seconds - running
             if not self._goes_on(Standing(now, len(outcome.missed_at), paid, left)):
                 raise GivenUp
@@ -182,21 +161,17 @@ def replay(
     the end. `goes_on` is asked every so often; where it says no, GivenUp is raised."""
     outcome = Outcome()
     pool = Pool(
-        Priced(house.swap_seconds),
-        house.partitions,
-        router or Routed.of(requests, house.partitions),
-        lambda: SchedulerQueue(house.batch_wait_seconds, house.affinity_wait_seconds, house.look_ahead),
-        backlog_max=house.backlog_max,
-        watcher=outcome,
-        load_seconds=house.load_seconds,
-        rebalance_seconds=house.rebalance_seconds,
-        models_held=house.models_held,
-    )
+        Priced(house.swap_seconds), house, router or Routed.of(requests, house.partitions),
+        lambda: Scheduler(
+            house.batch_wait_seconds, affinity_wait_seconds=house.affinity_wait_seconds, look_ahead=house.look_ahead
+        ),
+        outcome,
+    )  # fmt: skip
     sampled = Sampled(scaler, outcome, requests, closes=closes, goes_on=goes_on)
     pool.run(requests, until, sampled)
     if not sampled.closed:
         outcome.paid_seconds, outcome.busy_seconds = pool.paid_seconds, pool.busy_seconds
-        undone = [*pool.waiting.values(), *(request for each in pool.consumers.values() for request in each.batch)]
-        outcome.missed_at += [request.deadline for request in undone]
+        outcome.missed_at += [job.deadline for job in pool.waiting.values()]
+        outcome.missed_at += [request.deadline for each in pool.consumers.values() for request in each.running]
     outcome.rebalances = pool.rebalances
     return outcome

@@ -9,7 +9,8 @@ from schemas.request import Lane
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
-    """Asked for at `arrival` seconds, to be done by `deadline`, of the same clock. `seconds`: of the GPU."""
+    """Asked for at `arrival` seconds, to be done by `deadline`, of the same clock. `seconds`: of the GPU, in full
+    batches, which is what prices are of."""
 
     number: int
     arrival: float
@@ -22,3 +23,9 @@ class Request:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seconds", self.config.price.gpu_seconds * self.images)
+
+    @property
+    def run_seconds(self) -> float:
+        """At one consumer that has nothing else to do, from its first slot to its last picture."""
+        batches = math.ceil(self.images / self.config.bucket)
+        return batches * self.config.bucket * self.config.price.gpu_seconds

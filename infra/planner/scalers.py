@@ -7,8 +7,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from infra.planner.pool import Consumer, Pool
-from infra.scaler.signal import Fleet, Job, Signal, replicas_in_time
+from infra.planner.consumer import Consumer
+from infra.planner.pool import Pool
+from infra.scaler.signal import Fleet, Signal, replicas_in_time
 from infra.scaling.hpa import SYNC_SECONDS, Behaviour, Hpa
 from infra.scaling.keda import Activation, active, capped, summed
 from schemas.pools import Pool as Declared
@@ -85,7 +86,7 @@ class Keda:
         have = size = pool.size
         syncs = now >= self._sync_at
         # A poll asks whether it is above 0: that is known without summing up.
-        value = self._value(now, pool) if syncs or self._above else float(_busy(pool))
+        value = self._value(now, pool) if syncs or self._above else float(pool.works)
         if now >= self._poll_at:
             self._poll_at = now + self._rules.polling_seconds
             size = self._activation.wish(now, active(value, self._above), size)
@@ -95,10 +96,6 @@ class Keda:
         if size != have:
             pool.scale(size, now)
         return min(self._poll_at, self._sync_at)
-
-
-def _busy(pool: Pool) -> bool:
-    return bool(pool.waiting) or any(each.batch for each in pool.consumers.values())
 
 
 def lag(threshold: int) -> Callable[[float, Pool], float]:
@@ -121,10 +118,9 @@ def gpu_seconds(target: float, declared: Declared) -> Callable[[float, Pool], fl
 
 
 def signal_of(now: float, pool: Pool, declared: Declared) -> Signal:
-    running = [max(0.0, each.busy_until - now) for each in pool.consumers.values() if each.batch]
-    waiting = list(pool.waiting.values())
+    running = [seconds for each in pool.consumers.values() for seconds in each.left(now)]
     ready = sum(each.ready for each in pool.staying())
-    jobs = [Job(each.seconds, each.deadline) for each in waiting if each.deadline > now]
+    jobs = [job for job in pool.waiting.values() if job.deadline > now]
     replicas = replicas_in_time(jobs, running, Fleet.of(declared, ready), now)
-    pieces = [*running, *(each.seconds for each in waiting)]
-    return Signal({"all": sum(each.seconds for each in waiting)}, sum(running), pieces, replicas=replicas)
+    waiting = [job.seconds for job in pool.waiting.values()]
+    return Signal({"all": sum(waiting)}, sum(running), [*running, *waiting], replicas=replicas)

@@ -17,8 +17,11 @@ from typing import Literal
 from rich.console import Console
 
 from gpu_consumer.memory import quantile_of
-from infra.planner.deciding import PlacedRouter, SchedulerQueue
-from infra.planner.pool import Pool, Queue, Router
+from gpu_consumer.scheduling.scheduler import Scheduler
+from infra.planner.deciding import PlacedRouter
+from infra.planner.given import Queue, Router
+from infra.planner.house import House
+from infra.planner.pool import Pool
 from tests.benchmarks.affinity.policies import ArrivalOrder, HashRouter, SpreadRouter
 from tests.benchmarks.affinity.seen import Device, Seen, Steps
 from tests.benchmarks.affinity.workload import CONFIGS, MODELS, configs, poisson
@@ -71,14 +74,16 @@ def simulate(case: Case) -> Seen:
 
     def queue() -> Queue:
         if case.policy == "fifo":
-            return ArrivalOrder(device.bucket, BATCH_WAIT)
-        return SchedulerQueue(BATCH_WAIT, AFFINITY_WAIT, LOOK_AHEAD)
+            return ArrivalOrder(device.bucket, BATCH_WAIT, arrivals)
+        return Scheduler(BATCH_WAIT, affinity_wait_seconds=AFFINITY_WAIT, look_ahead=LOOK_AHEAD)
 
     sizes = {share * case.seconds: size for share, size in case.sizes}
     rates = {moment: size * case.load for moment, size in sizes.items()}
-    asked = poisson(configs(case.seed, device.bucket, device.seconds_alone), rates, case.seconds, case.seed)
+    asked = list(poisson(configs(case.seed, device.bucket, device.seconds_alone), rates, case.seconds, case.seed))
+    arrivals = [request.arrival for request in asked]
     seen = Seen(WARM)
-    pool = Pool(device, PARTITIONS, router, queue, backlog_max=BACKLOG, watcher=seen)
+    house = House(PARTITIONS, models_held=1, rebalance_seconds=0.0, backlog_max=BACKLOG)
+    pool = Pool(device, house, router, queue, seen)
     pool.run(asked, case.seconds, Steps(sizes, seen))
     seen.count_phase([each.name for each in pool.staying()])
     return seen

@@ -1,12 +1,14 @@
 """What ours stand beside: other ways for a request to find its partition, and arrival order."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from itertools import takewhile
 
 from admission.stages.route import preferred
+from gpu_consumer.scheduling.scheduler import Chosen, Room, Unit
 from infra.planner.request import Request
+from schemas.request import Lane
 
 
 class HashRouter:
@@ -36,43 +38,48 @@ class SpreadRouter:
 class ArrivalOrder:
     """The first, and those of its configuration that come within the batching window of it."""
 
-    def __init__(self, bucket: int, batch_wait: float) -> None:
+    def __init__(self, bucket: int, batch_wait: float, arrivals: Sequence[float]) -> None:
+        """`arrivals`: of each request, by its number."""
         self._bucket = bucket
         self._wait = batch_wait
-        self._waiting: deque[Request] = deque()
+        self._arrivals = arrivals
+        self._waiting: deque[Unit] = deque()
 
-    def __len__(self) -> int:
-        return len(self._waiting)
-
-    def add(self, request: Request, now: float) -> None:
+    def add(self, unit: Unit, now: float) -> None:
         del now
-        self._waiting.append(request)
+        self._waiting.append(unit)
 
-    def take(self, now: float, loaded: tuple[str, ...]) -> Sequence[Request]:
-        del loaded
+    def take(self, now: float, room: Room) -> Chosen | None:
+        del room
         if not self._waiting:
-            return []
-        first = self._waiting[0]
-        company = takewhile(lambda request: request.arrival <= first.arrival + self._wait, self._waiting)
-        batch = [request for request in company if request.config is first.config][: self._bucket]
-        if len(batch) < self._bucket and now < first.arrival + self._wait:
-            return []
-        for request in batch:
-            self._waiting.remove(request)  # it stands near the front
-        return batch
+            return None
+        first, closes = self._waiting[0], self._closes()
+        company = takewhile(lambda unit: self._arrival(unit) <= closes, self._waiting)
+        batch = [unit for unit in company if unit.config_hash == first.config_hash][: self._bucket]
+        if len(batch) < self._bucket and now < closes:
+            return None
+        for unit in batch:
+            self._waiting.remove(unit)  # it stands near the front
+        return Chosen(tuple(batch), now - self._arrival(first))
 
-    def next_at(self, now: float) -> float | None:
+    def next_batch(self, now: float) -> float | None:
         del now
-        return self._waiting[0].arrival + self._wait if self._waiting else None
+        return self._closes() if self._waiting else None
 
-    def expired(self, now: float) -> list[Request]:
+    def served(self, tenant: str, lane: Lane, gpu_seconds: float) -> None: ...
+
+    def expired(self, now: float) -> Sequence[str]:
         """Nobody knows of deadlines here."""
         del now
         return []
 
-    def ran(self, request: Request, seconds: float) -> None: ...
+    def discard(self, job: str) -> int:
+        had = len(self._waiting)
+        self._waiting = deque(unit for unit in self._waiting if unit.job != job)
+        return had - len(self._waiting)
 
-    def give_back(self, lost: Callable[[Request], bool]) -> list[Request]:
-        left = [request for request in self._waiting if lost(request)]
-        self._waiting = deque(request for request in self._waiting if not lost(request))
-        return left
+    def _arrival(self, unit: Unit) -> float:
+        return self._arrivals[int(unit.job)]
+
+    def _closes(self) -> float:
+        return self._arrival(self._waiting[0]) + self._wait

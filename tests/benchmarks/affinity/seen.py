@@ -53,11 +53,11 @@ class Seen:
             self._sent[owner] = self._sent.get(owner, 0.0) + request.seconds
 
     def began(self, now: float, batch: Sequence[Request], swap: float) -> None:
-        if now >= self.since:
+        if now - swap >= self.since:
             self.runs += 1
             self.swaps += swap > 0
             self.done += len(batch)
-            self.waits += [now + swap - request.arrival for request in batch]
+            self.waits += [now - request.arrival for request in batch]
 
     def ended(self, now: float, request: Request, *, made: bool) -> None: ...
 

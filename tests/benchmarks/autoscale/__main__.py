@@ -19,8 +19,9 @@ from functools import cache
 from rich.console import Console
 
 from infra.planner.deciding import Routed
+from infra.planner.house import House
 from infra.planner.oracle import HEADROOMS
-from infra.planner.replay import House, replay
+from infra.planner.replay import replay
 from infra.planner.request import Request
 from infra.planner.scalers import Rules
 from infra.planner.ways import Asked, Way, scaler_of

@@ -5,13 +5,17 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from gpu_consumer.scheduling.scheduler import Chosen, Room, Scheduler, Unit
 from infra.planner.cells import free_config
-from infra.planner.deciding import SchedulerQueue
-from infra.planner.pool import Pool, Queue
-from infra.planner.replay import Outcome, Priced
+from infra.planner.device import Priced
+from infra.planner.given import Queue
+from infra.planner.house import House
+from infra.planner.pool import Pool
+from infra.planner.replay import Outcome
 from infra.planner.request import Request
 from infra.planner.scalers import Fixed
 from schemas.config import GenerationConfig
+from schemas.request import Lane
 
 # Seconds of the GPU, and how often it is asked for; all of one model, for swaps are bench-affinity's.
 KINDS = ((4.0, 0.5), (10.0, 0.35), (30.0, 0.15))
@@ -59,32 +63,30 @@ class Row:
     """In the order of arrival. It begins nothing whose deadline is over, and ends at the deadline what it began."""
 
     def __init__(self) -> None:
-        self._waiting: deque[Request] = deque()
+        self._waiting: deque[Unit] = deque()
 
-    def __len__(self) -> int:
-        return len(self._waiting)
-
-    def add(self, request: Request, now: float) -> None:
+    def add(self, unit: Unit, now: float) -> None:
         del now
-        self._waiting.append(request)
+        self._waiting.append(unit)
 
-    def take(self, now: float, loaded: tuple[str, ...]) -> Sequence[Request]:
-        del now, loaded
-        return [self._waiting.popleft()] if self._waiting else []
+    def take(self, now: float, room: Room) -> Chosen | None:
+        del now, room
+        return Chosen((self._waiting.popleft(),), 0.0) if self._waiting else None
 
-    def next_at(self, now: float) -> float | None:
+    def next_batch(self, now: float) -> float | None:
         del now
         return None
 
-    def expired(self, now: float) -> list[Request]:
-        gone = [request for request in self._waiting if request.deadline <= now]
-        self._waiting = deque(request for request in self._waiting if request.deadline > now)
+    def served(self, tenant: str, lane: Lane, gpu_seconds: float) -> None: ...
+
+    def expired(self, now: float) -> Sequence[str]:
+        gone = [unit.job for unit in self._waiting if unit.deadline <= now]
+        self._waiting = deque(unit for unit in self._waiting if unit.deadline > now)
         return gone
 
-    def ran(self, request: Request, seconds: float) -> None: ...
-
-    def give_back(self, lost: Callable[[Request], bool]) -> list[Request]:
-        raise AssertionError("there is one consumer")
+    def discard(self, job: str) -> int:
+        del job  # it has one picture, and is not queued any more
+        return 0
 
 
 class OnePartition:
@@ -96,11 +98,11 @@ class OnePartition:
 
 
 def ours() -> Queue:
-    return SchedulerQueue(batch_wait=0.25, affinity_wait=5.0, look_ahead=256, joins=True)
+    return Scheduler(0.25, affinity_wait_seconds=5.0, look_ahead=256)
 
 
 def simulate(requests: Sequence[Request], queue: Callable[[], Queue]) -> Outcome:
     outcome = Outcome()
-    pool = Pool(Priced(swap=0.0), 1, OnePartition(), queue, backlog_max=1 << 30, watcher=outcome)
+    pool = Pool(Priced(swap=0.0), House(1, backlog_max=1 << 30, rebalance_seconds=0.0), OnePartition(), queue, outcome)
     pool.run(requests, max(request.deadline for request in requests) + 1e5, Fixed(1))
     return outcome

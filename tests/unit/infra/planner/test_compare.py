@@ -6,8 +6,8 @@ import pytest
 
 from infra.planner.cells import free_config
 from infra.planner.compare import Setting, Task, compare
+from infra.planner.house import House
 from infra.planner.oracle import HASTE, needed
-from infra.planner.replay import House
 from infra.planner.request import Request
 from infra.planner.shape import Kind, flat
 from schemas.pools import Pool

@@ -5,10 +5,12 @@ from collections.abc import Sequence
 
 import pytest
 
+from gpu_consumer.scheduling.scheduler import Scheduler
 from infra.planner.cells import free_config
-from infra.planner.deciding import SchedulerQueue
+from infra.planner.device import Priced
+from infra.planner.house import House
 from infra.planner.pool import Pool
-from infra.planner.replay import House, Outcome, Priced, replay
+from infra.planner.replay import Outcome, replay
 from infra.planner.request import Request
 from infra.planner.scalers import Fixed, Keda, Rules, Utilisation, gpu_seconds, lag
 from infra.planner.shape import Kind, flat, week
@@ -53,8 +55,8 @@ def run(
 ) -> tuple[Pool, Outcome]:
     outcome = Outcome()
     pool = Pool(
-        Priced(5.0), parts, InTurns(parts), lambda: SchedulerQueue(0.25, 5.0, 256), backlog_max=512,
-        watcher=outcome, load_seconds=load, rebalance_seconds=rebalance,
+        Priced(5.0), House(parts, load, rebalance_seconds=rebalance), InTurns(parts),
+        lambda: Scheduler(0.25, affinity_wait_seconds=5.0), outcome,
     )  # fmt: skip
     pool.run(requests, until, scaler)
     return pool, outcome
@@ -66,7 +68,7 @@ def at(*moments: float, deadline: float = math.inf) -> list[Request]:
 
 def test_a_replica_is_paid_from_its_start_and_works_once_it_has_loaded_and_has_partitions() -> None:
     pool, outcome = run(at(1.0), Sizes((0.0, 1)), 100.0, load=30.0, rebalance=3.0)
-    assert outcome.waits == [pytest.approx(32.0)]
+    assert outcome.waits == [pytest.approx(37.0)]
     assert (pool.paid_seconds, pool.busy_seconds) == (100.0, 15.0), "a swap and the run"
 
 

@@ -6,8 +6,9 @@ import pytest
 
 from infra.planner.cells import free_config
 from infra.planner.deciding import PlacedRouter, Routed
+from infra.planner.house import House
 from infra.planner.race import Aim, Task, race
-from infra.planner.replay import GivenUp, House, Standing, replay, to_its_end
+from infra.planner.replay import GivenUp, Standing, replay, to_its_end
 from infra.planner.request import Request
 from infra.planner.scalers import Fixed
 from infra.planner.shape import Kind, flat

@@ -10,8 +10,9 @@ from rich.console import Console
 from infra.planner.cells import free_config
 from infra.planner.compare import NAMES, Plan, Setting, Task, Way
 from infra.planner.draw import draw
+from infra.planner.house import House
 from infra.planner.progress import shown
-from infra.planner.replay import House, Outcome, Sample
+from infra.planner.replay import Outcome, Sample
 from infra.planner.report import Case, as_object, declaration, show
 from infra.planner.request import Request
 from infra.scaling.threshold import lag_threshold
