@@ -249,7 +249,7 @@ class GpuService:
         except ExceptionGroup as group:
             for kind, code in _EXITS:
                 if (known := group.subgroup(kind)) is not None:
-                    raise CommandError(_first(known), code) from group
+                    raise CommandError(_first(known, self._kafka), code) from group
             raise
 
     @asynccontextmanager
@@ -267,8 +267,8 @@ class GpuService:
             yield
 
 
-def _first(group: ExceptionGroup[Exception]) -> str:
+def _first(group: ExceptionGroup[Exception], kafka: KafkaSettings) -> str:
     error: Exception = group
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
-    return f"Kafka does not answer: {told(error)}; look at the broker" if isinstance(error, KafkaError) else told(error)
+    return kafka.unanswered(told(error)) if isinstance(error, KafkaError) else told(error)

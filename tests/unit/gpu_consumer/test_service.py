@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 from aiohttp import ClientSession
+from aiokafka.errors import KafkaConnectionError
 
 from gpu_consumer.engine.instant import InstantEngine
 from gpu_consumer.engine.protocol import Engine, Observed, Peak, Profiled, Ready
@@ -79,6 +80,17 @@ async def test_an_engine_that_is_busy_does_not_hold_up_the_end(tmp_path: Path) -
     async with asyncio.timeout(60):
         await service.run(stop)
     assert engine.killed
+
+
+async def test_a_broker_that_goes_is_named_in_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = service_of(tmp_path, InstantEngine())
+
+    async def ends(*_: object) -> None:
+        raise ExceptionGroup("tasks", [KafkaConnectionError("gone")])
+
+    monkeypatch.setattr(service.consumer, "run", ends)
+    with pytest.raises(CommandError, match=r"^Kafka at 127.0.0.1:1 does not answer: gone; .*KAFKA_BOOTSTRAP_SERVERS"):
+        await service.run(asyncio.Event())
 
 
 async def test_a_taken_port_is_said_with_its_cure(tmp_path: Path) -> None:
