@@ -19,6 +19,12 @@ async def test_what_comes_to_new_partitions_before_anybody_knows_them_is_drawn(p
         try:
             topics = [pool.catalogue.ledger(POOL), *map(pool.work, LANES)]
             await admin.create_partitions({topic: NewPartitions(8) for topic in topics})
+
+            async def led() -> bool:
+                found = [each["partitions"] for each in await admin.describe_topics(topics)]
+                return all(sum(at["leader"] >= 0 for at in partitions) == 8 for partitions in found)
+
+            await eventually(led, "producers may know the new partitions")
         finally:
             await admin.close()
         for index in range(8):
