@@ -154,7 +154,7 @@ class Pool:
             self._gone(consumer, now)
             self._rebalance(now)
             return
-        if consumer.behind:
+        while consumer.behind and not consumer.full:
             self._fetch(consumer, now)
             wakes_at = consumer.go_on(now)
         self._wake_at(consumer, wakes_at)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -57,6 +57,16 @@ class Seen:
             self.made.add(request.number)
 
 
+class Served(Scheduler):
+    """GPU-seconds that tenants are booked with beyond what was expected of them."""
+
+    booked = 0.0
+
+    def served(self, tenant: str, lane: Lane, gpu_seconds: float) -> None:
+        super().served(tenant, lane, gpu_seconds)
+        self.booked += gpu_seconds
+
+
 class OnePartition:
     def partition(self, request: Request) -> int:
         del request
@@ -72,11 +82,12 @@ class InTurns:
     def tick(self, now: float) -> None: ...
 
 
-def run(
-    requests: Sequence[Request], *, until: float = 1000.0, wait: float = 0.25, ahead_slots: int = 0
-) -> tuple[Pool, Seen]:
-    seen, house = Seen(), House(1, rebalance_seconds=0.0, ahead_slots=ahead_slots)
-    pool = Pool(Priced(SWAP), house, OnePartition(), lambda: Scheduler(wait, affinity_wait_seconds=5.0), seen)
+HOUSE = House(1, rebalance_seconds=0.0)
+
+
+def run(requests: Sequence[Request], *, until: float = 1000.0, house: House = HOUSE) -> tuple[Pool, Seen]:
+    seen = Seen()
+    pool = Pool(Priced(SWAP), house, OnePartition(), lambda: Scheduler(0.25, affinity_wait_seconds=5.0), seen)
     pool.run(requests, until, Fixed(1))
     return pool, seen
 
@@ -117,6 +128,19 @@ def test_another_kind_waits_until_what_runs_has_drained() -> None:
     assert seen.swaps == 1, "it is the same model"
 
 
+def test_another_kind_is_chosen_ahead_where_little_runs_and_then_nobody_passes_it() -> None:
+    other = config("b", width=256)
+    _, seen = run(asked((1.0, config()), (2.0, other), (6.5, config())))
+    assert [seen.began_at[n] for n in range(3)] == pytest.approx([6.0, 10.0, 14.0])
+
+
+def test_a_slot_that_is_free_between_the_steps_of_others_is_taken_then() -> None:
+    """As where texts and decodes make steps of few seem longer."""
+    long, short = config(bucket=2, seconds=2.0), config("b", steps=5, bucket=2, seconds=1.25)
+    _, seen = run(asked((1.0, long), (1.0, short), (1.0, long)))
+    assert seen.began_at[2] == seen.ended_at[1] == pytest.approx(8.5)
+
+
 def test_the_pictures_of_a_request_share_a_bucket_and_it_ends_with_its_last() -> None:
     pool, seen = run(asked((1.0, config()), images=4))
     assert seen.ended_at == {0: pytest.approx(1.0 + SWAP + 4.0)}
@@ -138,6 +162,17 @@ def test_what_runs_whole_starts_and_ends_together_and_nobody_joins_it() -> None:
     assert list(seen.ended_at.values()) == pytest.approx([1.0 + SWAP + 4.0] * 4), "a full one waits for nobody"
 
 
+def test_a_whole_batch_that_was_chosen_ahead_waits_for_the_one_that_runs() -> None:
+    quick = config(batching="whole", seconds=0.001)
+    _, seen = run(asked((1.0, quick), *[(3.0, quick)] * 4))
+    assert [seen.began_at[n] for n in range(5)] == pytest.approx([6.25] + [6.254] * 4)
+
+
+def test_who_is_late_before_it_has_a_slot_expires_then() -> None:
+    _, seen = run([*asked(*[(1.0, config())] * 4), Request(4, 1.0, config(), deadline=8.0)])
+    assert (seen.made, seen.ended_at[4]) == ({0, 1, 2, 3}, 8.0)
+
+
 def test_who_is_late_leaves_with_all_its_pictures_and_its_slots_are_free() -> None:
     late, after = Request(0, 1.0, config(), deadline=8.0, images=4), Request(1, 1.0, config())
     pool, seen = run([late, after])
@@ -146,6 +181,33 @@ def test_who_is_late_leaves_with_all_its_pictures_and_its_slots_are_free() -> No
     assert (pool.waiting, set(pool.lags.values())) == ({}, {0})
     _, seen = run(asked((1.0, config()), images=9, deadline=9.0))
     assert (seen.made, seen.ended_at) == (set(), {0: 10.0}), "four had no slot, one was only queued"
+
+
+def test_who_shares_a_step_shares_what_it_costs_and_the_scheduler_hears_of_it() -> None:
+    queue, seen = Served(0.25), Seen()
+    pool = Pool(Priced(SWAP), HOUSE, OnePartition(), lambda: queue, seen)
+    pool.run(asked((1.0, config()), (8.0, config())), 100.0, Fixed(1))
+    assert [seen.ended_at[0], seen.ended_at[1]] == pytest.approx([10.0, 12.0])
+    assert queue.booked == pytest.approx(6.0 - 2 * 1.0), "two seconds alone, two together, two alone"
+    (only,) = pool.consumers.values()
+    only.add(Request(9, 100.0, config()), 100.0)
+    assert only.left(100.0) == [], "nothing of it was chosen"
+
+
+def test_what_runs_has_left_what_the_scalers_book_reckons() -> None:
+    left: list[list[float]] = []
+
+    class Look:
+        def look(self, now: float, pool: Pool) -> float:
+            pool.scale(1, now)
+            left.append([seconds for each in pool.consumers.values() for seconds in each.left(now)])
+            return now + 1.5
+
+    pool = Pool(Priced(SWAP), HOUSE, OnePartition(), lambda: Scheduler(0.25), Seen())
+    pool.run(asked((1.0, config()), (1.0, config(seconds=2.0))), 5.0, Look())
+    assert left == [[], [0.75, 1.75], [0.1, 1.0], [0.1, 0.25]], (
+        "since it was claimed, its part of the device, and a tenth"
+    )
 
 
 class Sizes:
@@ -165,9 +227,24 @@ def test_lag_counts_what_runs_and_what_is_chosen_ahead_waits_no_more() -> None:
     """A quarter of the bucket is chosen beyond its slots, as the consumer does."""
     sizes = Sizes((0.0, 1), (7.0, 1))
     seen = Seen()
-    pool = Pool(Priced(SWAP), House(1, rebalance_seconds=0.0), OnePartition(), lambda: Scheduler(0.25), seen)
+    pool = Pool(Priced(SWAP), HOUSE, OnePartition(), lambda: Scheduler(0.25), seen)
     pool.run(asked(*[(1.0, config())] * 7), 100.0, sizes)
     assert (sizes.waiting[1], sizes.lag[1]) == (2, 7)
+
+
+def test_what_does_not_fit_the_backlog_is_fetched_when_there_is_room_and_fills_the_slots() -> None:
+    _, seen = run(asked(*[(1.0, config())] * 12), house=replace(HOUSE, backlog_max=2))
+    assert sorted(seen.began_at.values()) == pytest.approx([6.0] * 4 + [10.0] * 4 + [14.0] * 4)
+
+
+def test_what_moves_waits_for_its_new_owner_and_the_slots_it_leaves_are_used_at_once() -> None:
+    """The first request of the partition that moves has no slot for two of its pictures yet."""
+    house, sizes, seen = House(2, rebalance_seconds=3.0), Sizes((0.0, 1), (9.5, 2)), Seen()
+    pool = Pool(Priced(SWAP), house, InTurns(), lambda: Scheduler(0.25), seen)
+    pool.run([Request(1, 1.0, config(), images=6), Request(2, 8.5, config()), Request(3, 10.0, config())], 100.0, sizes)
+    assert seen.began_at[2] == pytest.approx(9.5)
+    assert seen.began_at[1] == pytest.approx(12.5 + SWAP)
+    assert seen.began_at[3] == pytest.approx(12.5 + SWAP + 4.0)
 
 
 @pytest.mark.parametrize("batching", ["step", "whole"])
@@ -206,9 +283,8 @@ def test_ends_and_device_time_are_those_of_the_virtual_engine_within_what_the_do
         steps: config(str(steps), steps=steps, seconds=device.full_batch_seconds(bucket, steps))
         for steps in ours.configs(bucket)
     }
-    pool, seen = run(
-        [Request(job.number, job.arrival, priced[job.steps]) for job in jobs], until=1e6, ahead_slots=ours.AHEAD
-    )
+    requests = [Request(job.number, job.arrival, priced[job.steps]) for job in jobs]
+    pool, seen = run(requests, until=1e6, house=replace(HOUSE, ahead_slots=ours.AHEAD))
     there = [end - job.arrival for end, job in zip(run_there.finished, jobs, strict=True)]
     here = [seen.ended_at[job.number] - job.arrival for job in jobs]
     assert pool.busy_seconds == pytest.approx(loop.seconds, rel=0.03)
