@@ -8,17 +8,28 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from schemas.cancel import Cancel, CancelRequest
+from schemas.dead_letter import (
+    HEADER_FIRST_OFFSET,
+    HEADER_MESSAGE,
+    HEADER_OFFSET,
+    HEADER_PARTITION,
+    HEADER_REASON,
+    HEADER_TOPIC,
+)
 from schemas.decision import Decision
 from schemas.observation import Observation
 from schemas.outcome import Outcome
 from schemas.progress import ProgressEvent
 from schemas.request import LANES, GenerationRequest
 from schemas.result import GenerationResult
+from schemas.signature import HEADER_SIGNATURE
 from schemas.tenancy import Cursor, Outstanding, TenantRecord, UsageRecord
 from schemas.topics import Catalogue
+from schemas.trace import HEADER_TRACE
 from schemas.uptime import Uptime
 from schemas.work import WorkItem
 
+_DEAD_LETTER = (HEADER_REASON, HEADER_MESSAGE, HEADER_TOPIC, HEADER_PARTITION, HEADER_OFFSET, HEADER_FIRST_OFFSET)
 _EVENTS: dict[str, Any] = {
     "GenerationRequest": GenerationRequest,
     "CancelRequest": CancelRequest,
@@ -50,6 +61,26 @@ def _channel(address: str, description: str, *messages: str) -> dict[str, Any]:
     }
 
 
+def _message(name: str) -> dict[str, Any]:
+    """How it is keyed and what stands in its headers, where a client of somebody else's must know."""
+    said: dict[str, Any] = {
+        "name": name,
+        "payload": {"$ref": f"#/components/schemas/{name}"},
+        "contentType": "application/json",
+    }
+    if name in ("GenerationRequest", "CancelRequest", "GenerationResult", "ProgressEvent"):
+        said["bindings"] = {"kafka": {"key": {"type": "string", "description": "The tenant, in UTF-8."}}}
+    if name in ("GenerationRequest", "CancelRequest"):
+        said["headers"] = _texts(HEADER_SIGNATURE, HEADER_TRACE)
+    elif name == "GenerationResult":
+        said["headers"] = _texts(HEADER_TRACE)
+    return said
+
+
+def _texts(*names: str) -> dict[str, Any]:
+    return {"type": "object", "properties": {name: {"type": "string"} for name in names}}
+
+
 def _operation(action: str, channel: str, summary: str) -> dict[str, Any]:
     return {"action": action, "channel": {"$ref": f"#/channels/{channel}"}, "summary": summary}
 
@@ -58,7 +89,10 @@ def asyncapi(catalogue: Catalogue, version: str) -> dict[str, Any]:
     """The AsyncAPI 3 document of a deployment. `send` and `receive` are promptkiln's own, as the standard has it."""
     channels = {
         "requests": _channel(
-            catalogue.requests, "What producers ask for, keyed by tenant.", "GenerationRequest", "CancelRequest"
+            catalogue.requests,
+            f"What producers ask for, keyed by tenant; of a tenant with `topic: true` in {catalogue.requests}.TENANT.",
+            "GenerationRequest",
+            "CancelRequest",
         ),
         "cancels": _channel(
             catalogue.cancels, "Requests that are to end, keyed by tenant/request-id; any value counts.", "Cancel"
@@ -86,7 +120,11 @@ def asyncapi(catalogue: Catalogue, version: str) -> dict[str, Any]:
         "uptime": _channel(
             catalogue.uptime, "How long each GPU consumer was busy and idle, a record an hour; compacted.", "Uptime"
         ),
-        "deadLetters": _channel(catalogue.dead_letters, "Original bytes; the reason stands in kiln-* headers."),
+        "deadLetters": _channel(
+            catalogue.dead_letters,
+            "Original bytes, key and headers; the reason and where it stood in more headers.",
+            "DeadLetter",
+        ),
     }
     for pool in catalogue.pools:
         channels[f"work-{pool}"] = _channel(
@@ -110,7 +148,14 @@ def asyncapi(catalogue: Catalogue, version: str) -> dict[str, Any]:
             "sendDeadLetter": _operation("send", "deadLetters", "See what could not be read."),
         },
         "components": {
-            "messages": {name: {"name": name, "payload": {"$ref": f"#/components/schemas/{name}"}} for name in schemas},
+            "messages": {name: _message(name) for name in schemas}
+            | {
+                "DeadLetter": {
+                    "name": "DeadLetter",
+                    "headers": _texts(*_DEAD_LETTER),
+                    "contentType": "application/octet-stream",
+                }
+            },
             "schemas": {name: _inlined(name, schema) for name, schema in schemas.items()},
         },
     }
