@@ -52,7 +52,8 @@ def results(
     if not found:
         Console().print("No such result is retained; `kiln lag` shows what still waits.")
         return
-    table = Table("finished", "tenant", "request", "status", "config", Column("what", overflow="fold"))
+    request, what = Column("request", overflow="fold"), Column("what", overflow="fold")
+    table = Table("finished", "tenant", request, "status", "config", what)
     for result in found:
         table.add_row(
             f"{result.finished_at:%H:%M:%S}",

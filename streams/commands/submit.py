@@ -145,7 +145,8 @@ async def _submit(
     if len(results) < len(names):
         raise CommandError(
             f"not ended after {timeout:.0f} s: {len(names) - len(results)} of {len(names)}; look with "
-            "`kiln results`, where an id that was sent before has ended already, and at `kiln lag` for what waits"
+            "`kiln results`, where an id that was sent before has ended already, at `kiln lag` for what waits, and in "
+            "topic dead-letters, whose headers say why, for what could not be read or proven"
         )
     if not all(isinstance(result, Succeeded) for result in results):
         raise CommandError("not every request succeeded; each says above what to do", EXIT_NOT_ALL_SUCCEEDED)
