@@ -39,7 +39,11 @@ def drift(spec: TopicSpec, observed: Observed | None, replication: int) -> Itera
     for key, wanted in spec.config.items():
         found = observed.config.get(key)
         if found is None or not _same(key, found, wanted):
-            yield f"{spec.name} has {key}={found} and the catalogue says {wanted}; alter the topic or the setting."
+            command = f"kafka-configs.sh --alter --topic {spec.name} --add-config {key}={_given(key, wanted)}"
+            yield (
+                f"{spec.name} has {key}={found} and the catalogue says {wanted}; alter the topic by `{command}`, or "
+                "the setting that it comes from."
+            )
     if observed.replicas < replication:
         yield (
             f"{spec.name} has {observed.replicas} of {replication} replicas and loses records with a broker; "
@@ -78,6 +82,11 @@ def _in_sync_drift(name: str, observed: Observed) -> Iterator[str]:
             f"{name} has min.insync.replicas={found} with as many replicas, so it stops with one broker; "
             f"alter it to {min_in_sync(observed.replicas)}."
         )
+
+
+def _given(key: str, value: str) -> str:
+    """As Kafka's tool takes it."""
+    return f"[{value}]" if key in _LISTS else value
 
 
 def _same(key: str, found: str, wanted: str) -> bool:

@@ -72,7 +72,8 @@ async def test_every_drift_is_a_sentence(kafka: KafkaSettings, prefix: str) -> N
     assert await check_topics(kafka, Specs((changed, fine, missing))) == [
         f"{was.name} has 2 partitions and the catalogue says 3; correct the setting, or create the topic anew, "
         "since a changed count sends keys elsewhere.",
-        f"{was.name} has retention.ms=600000 and the catalogue says 700000; alter the topic or the setting.",
+        f"{was.name} has retention.ms=600000 and the catalogue says 700000; alter the topic by `kafka-configs.sh "
+        f"--alter --topic {was.name} --add-config retention.ms=700000`, or the setting that it comes from.",
         f"{missing.name} is missing; `kiln topics create` creates it.",
     ]
     # Looking created nothing, and creating altered nothing.

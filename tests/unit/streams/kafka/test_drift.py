@@ -41,6 +41,11 @@ def test_one_sentence_each_with_its_cure(observed: Observed, replication: int, s
     assert ";" in sentence
 
 
+def test_a_list_is_named_as_kafka_s_tool_takes_it() -> None:
+    (sentence,) = _drift(Observed(2, 1, CONFIG | {"cleanup.policy": "delete"}))
+    assert "`kafka-configs.sh --alter --topic t --add-config cleanup.policy=[compact,delete]`" in sentence
+
+
 @pytest.mark.parametrize(("replication", "expected"), [(1, 1), (2, 1), (3, 2), (4, 2)])
 def test_one_broker_can_be_lost_without_a_record_or_a_stop(replication: int, expected: int) -> None:
     assert min_in_sync(replication) == expected
