@@ -12,8 +12,8 @@ from streams.kafka.settings import KafkaSettings
 from tests.admission import eventually, running, small_world
 from tests.integration.gpu_pool import GpuPool
 
-WARM, LOOKS = 3000, 9000
-KEPT_MAX = 450  # objects: of one look in twenty. What comes and goes is some 100
+WARM, LOOKS = 2000, 6000
+KEPT_MAX = 300  # objects: of one look in twenty. What comes and goes is some 100
 
 
 async def test_no_look_at_nothing_leaves_anything_behind(
