@@ -48,7 +48,8 @@ def _out_of_time(signature: Signature, arrival: Arrival, world: World, clock_ms:
     off_ms, side = max((late_ms, "before"), (early_ms, "after"))
     if off_ms <= allowed_ms:
         return None
+    cure = "write Unix milliseconds" if signature.at_ms < clock_ms // 100 else "set the clock"  # it may be in seconds
     return (
         f"it was signed {off_ms / 1000:.0f} s {side} it was appended, and {allowed_ms / 1000:g} s are allowed; "
-        "set the clock, and sign again"
+        f"{cure}, and sign again"
     )

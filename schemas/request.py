@@ -14,8 +14,8 @@ from pydantic import (
     field_validator,
 )
 
-from schemas.names import RequestId, Tenant
-from schemas.tenants import ApiKey
+from schemas.names import REQUEST_ID_PATTERN, TENANT_PATTERN, RequestId, Tenant
+from schemas.tenants import KEY_PATTERN, ApiKey
 
 SCHEMA_VERSION = 1
 SEED_MAX = 2**53 - 1  # the largest integer every JSON reader takes exactly
@@ -25,10 +25,37 @@ LANES: tuple[Lane, ...] = ("interactive", "standard", "bulk")
 # Of the GPUs' time. Bulk is where a flood waits: it goes on beside the others, and costs them a few hundredths.
 LANE_WEIGHTS: Mapping[Lane, float] = {"interactive": 64.0, "standard": 16.0, "bulk": 1.0}
 
+# What a pattern asks for, in words.
+FORMS = {
+    TENANT_PATTERN: "1 to 64 of the letters A-Z a-z 0-9 . _ -",
+    KEY_PATTERN: "1 to 64 of the letters A-Z a-z 0-9 . _ -",
+    REQUEST_ID_PATTERN: "1 to 128 characters without control characters",
+}
+
+_TIME = "send an RFC 3339 time with its offset, such as 2030-01-31T12:00:00Z"
+
+# By the kind of error: what to send instead, where pydantic's own sentence speaks of Python, or of no cure.
+_CURES = {
+    "bool_type": "send true or false",
+    "datetime_from_date_parsing": _TIME,
+    "datetime_parsing": _TIME,
+    "dict_type": "send an object",
+    "int_type": "send an integer",
+    "model_type": 'send an object, such as {"name": "sketch"}',  # of all models here, only a config is a field
+    "string_type": "send a string",
+    "timezone_aware": _TIME,
+}
+
 
 def _timestamp_text(value: Any) -> Any:
     if not isinstance(value, str) or value[4:5] != "-":  # pydantic alone would take digits for a Unix time
-        raise ValueError("send an RFC 3339 time with its offset, such as 2030-01-31T12:00:00Z")
+        raise ValueError(_TIME)
+    return value
+
+
+def _nothing_yet(value: Any) -> Any:
+    if value != []:
+        raise ValueError("it is reserved; leave it out")
     return value
 
 
@@ -78,7 +105,7 @@ class GenerationRequest(BaseModel):
     may_degrade: bool = Field(default=False, description="Under overload a cheaper sibling config may be used.")
     retry_of: RequestId | None = Field(default=None, description="The rejected or failed request this one tries again.")
     metadata: dict[str, str] = Field(default_factory=dict, description="Returned in the result as it is.")
-    inputs: Annotated[list[Any], Field(max_length=0)] = Field(
+    inputs: Annotated[list[Any], BeforeValidator(_nothing_yet), Field(max_length=0)] = Field(
         default_factory=list, description="Reserved for pictures to start from."
     )
 
@@ -92,4 +119,6 @@ def first_problem(error: ValidationError) -> tuple[str, str]:
         return field, f"the field {field!r} is unknown; remove it or correct its name"
     if detail["type"] == "missing":
         return field, f"the field {field!r} is missing; add it"
-    return field, f"the field {field!r} is invalid: {detail['msg'].removeprefix('Value error, ')}"
+    form = FORMS.get(detail.get("ctx", {}).get("pattern", ""))
+    said = f"send a string of {form}" if form else _CURES.get(detail["type"], detail["msg"])
+    return field, f"the field {field!r} is invalid: {said.removeprefix('Value error, ')}"

@@ -59,5 +59,6 @@ def _first_fault(model: type[BaseModel], error: ValidationError) -> str:
         said = no_such_field(model, detail["loc"])
     elif detail["type"] in _FORMS and (form := wanted_form(model, detail["loc"])):
         said += f" ({form})"
-    where = ".".join(map(str, detail["loc"]))
+    at = detail["loc"][:-1] if detail["loc"][-1:] == ("[key]",) else detail["loc"]  # the key is its own place
+    where = ".".join(map(str, at))
     return f"{where}: {said}" if where else said

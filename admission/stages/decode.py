@@ -14,11 +14,12 @@ from admission.draft import Refusal
 from schemas.codec import canonical, decode_object, sha256_hex, too_deep
 from schemas.errors import Undecodable
 from schemas.names import REQUEST_ID_PATTERN, TENANT_PATTERN
+from schemas.request import FORMS
 from schemas.topics import REQUEST_BYTES_MAX
 
 _NAME_FIELDS = {
-    "tenant": (re.compile(TENANT_PATTERN).fullmatch, "1 to 64 of the letters A-Z a-z 0-9 . _ -"),
-    "request_id": (re.compile(REQUEST_ID_PATTERN).fullmatch, "1 to 128 characters without control characters"),
+    "tenant": (re.compile(TENANT_PATTERN).fullmatch, FORMS[TENANT_PATTERN]),
+    "request_id": (re.compile(REQUEST_ID_PATTERN).fullmatch, FORMS[REQUEST_ID_PATTERN]),
 }
 
 

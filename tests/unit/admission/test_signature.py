@@ -119,6 +119,13 @@ def test_the_time_that_was_signed_is_near_the_one_at_which_it_was_appended(parti
     accepted(send(partition, body("r1"), signed_ms=NOW_MS + off_ms))
 
 
+def test_a_time_in_seconds_is_asked_for_in_milliseconds(partition: Partition) -> None:
+    verdict = dead(send(partition, body(), signed_ms=NOW_MS // 1000))
+    assert verdict.message.endswith("; write Unix milliseconds, and sign again")
+    verdict = dead(send(partition, body(), signed_ms=NOW_MS - 86_400_000))
+    assert verdict.message.endswith("; set the clock, and sign again")
+
+
 @pytest.mark.parametrize("window_seconds", [1, 60, 3600])
 @pytest.mark.parametrize("ahead", [-1, 0, 1])
 def test_a_record_that_is_sent_again_is_a_repeat_or_comes_too_late(window_seconds: int, ahead: int) -> None:

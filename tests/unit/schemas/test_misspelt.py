@@ -55,7 +55,7 @@ def test_a_misspelt_field_of_pools_is_one_sentence_with_the_cure(
         ),
         (
             {"admission": {"signing_keys": {"../..": {"secret": "a", "key": "b"}}}},
-            r"signing_keys\.\.\./\.\.\.\[key\]: '\.\./\.\.' is no key .*; write TENANT/KEY ID, as atelier/web$",
+            r"signing_keys\.\.\./\.\.: '\.\./\.\.' is no key .*; write TENANT/KEY ID, as atelier/web$",
         ),
         ({"spot": {"node_selector": {"spot": True}}}, r"node_selector\.spot: .* write the text of it in quotes$"),
         (

@@ -1,10 +1,11 @@
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
 from schemas.codec import decode_object, encode
-from schemas.request import SEED_MAX, GenerationRequest, first_problem
+from schemas.request import FORMS, SEED_MAX, GenerationRequest, first_problem
 
 BODY: dict[str, Any] = {"request_id": "r1", "tenant": "alice", "prompt": "a kiln", "config": {"name": "sketch"}}
 
@@ -41,15 +42,23 @@ def test_seeds_that_are_none(seed: object) -> None:  # case DIF-11, ADM-10
         ({"config": {"name": "a", "versoin": 1}}, "config.versoin", "unknown"),
         ({"prompt": ...}, "prompt", "missing"),
         ({"config": {"name": "a", "version": 1, "channel": "stable"}}, "config.channel", "not both"),
-        ({"config": "sketch"}, "config", "invalid"),
+        ({"config": "sketch"}, "config", 'send an object, such as {"name": "sketch"}'),
+        ({"config": None}, "config", "send an object"),
         ({"priority": "high"}, "priority", "interactive"),
-        ({"images": "2"}, "images", "invalid"),
-        ({"images": True}, "images", "invalid"),
-        ({"may_degrade": 1}, "may_degrade", "invalid"),
-        ({"metadata": {"a": None}}, "metadata.a", "invalid"),
-        ({"inputs": ["x"]}, "inputs", "invalid"),
-        ({"deadline": "2030-01-31"}, "deadline", "timezone"),
-        ({"deadline": "2030-01-31T12:00:00"}, "deadline", "timezone"),
+        ({"images": "2"}, "images", "send an integer"),
+        ({"images": True}, "images", "send an integer"),
+        ({"may_degrade": 1}, "may_degrade", "send true or false"),
+        ({"metadata": {"a": None}}, "metadata.a", "send a string"),
+        ({"metadata": []}, "metadata", "send an object"),
+        ({"inputs": ["x"]}, "inputs", "it is reserved; leave it out"),
+        ({"inputs": None}, "inputs", "it is reserved; leave it out"),
+        ({"key": "no key!"}, "key", "send a string of 1 to 64 of the letters A-Z a-z 0-9 . _ -"),
+        ({"tenant": "no/tenant"}, "tenant", "send a string of 1 to 64 of the letters A-Z a-z 0-9 . _ -"),
+        ({"request_id": ""}, "request_id", "send a string of 1 to 128 characters without control characters"),
+        ({"retry_of": "a\nb"}, "retry_of", "send a string of 1 to 128 characters without control characters"),
+        ({"deadline": "2030-13-31T12:00:00Z"}, "deadline", "RFC 3339"),
+        ({"deadline": "2030-01-31"}, "deadline", "RFC 3339"),
+        ({"deadline": "2030-01-31T12:00:00"}, "deadline", "RFC 3339"),
         ({"deadline": "soon"}, "deadline", "RFC 3339"),
         ({"deadline": "1900000000"}, "deadline", "RFC 3339"),
         ({"deadline": 1_900_000_000}, "deadline", "RFC 3339"),
@@ -60,6 +69,19 @@ def test_a_refusal_names_the_field(changes: dict[str, Any], field: str, sentence
     named, message = problem(**changes)
     assert named == field
     assert sentence in message
+
+
+def test_no_pattern_comes_before_a_producer_as_it_is() -> None:
+    assert set(patterns(GenerationRequest.model_json_schema())) == set(FORMS)
+
+
+def patterns(schema: Any) -> Iterator[str]:
+    if isinstance(schema, dict):
+        if isinstance(schema.get("pattern"), str):
+            yield schema["pattern"]
+        schema = list(schema.values())
+    for part in schema if isinstance(schema, list) else []:
+        yield from patterns(part)
 
 
 @pytest.mark.parametrize(

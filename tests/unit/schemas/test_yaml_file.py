@@ -21,6 +21,7 @@ POOL = "{gpu_product: cpu, vram_bytes: 1, price_usd_per_hour: 0}"
         ("[" * 5000, r"pools\.yaml is nested too deeply"),
         (f"pools: {{a: {{gpu_product: cpu, vram_bytes: {'9' * 5000}}}}}", r"pools\.yaml is no YAML: Exceeds the limit"),
         ("pools: {a: {gpu_product: 2026-02-30}}", r"pools\.yaml is no YAML: day"),
+        (f"pools: {{Cheap: {POOL}}}", r"^pools\.yaml: pools\.Cheap: 'Cheap' is no name of a pool"),
         ("", r"^pools\.yaml: Input should be a valid dictionary"),
     ],
 )
