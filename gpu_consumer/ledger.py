@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from schemas.codec import canonical, decode_object
-from schemas.errors import Undecodable, UnknownVersion
+from schemas.codec import canonical
+from schemas.reading import read_held_event
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +126,7 @@ class Ledger:
     @classmethod
     def decode(cls, data: bytes) -> "Ledger":
         """Raises UnknownVersion where a newer consumer wrote it, Undecodable on garbage: never start from nothing."""
-        body = decode_object(data)
-        version = body.get("schema_version", 1)
-        if version != 1:
-            raise UnknownVersion(f"ledger of schema version {version}; this consumer reads version 1: upgrade it")
-        try:
-            record = _Record.model_validate(body)
-        except ValidationError as error:
-            raise Undecodable(f"ledger: {error.errors(include_url=False, include_input=False)[0]['msg']}") from error
+        record = read_held_event(_Record, data, "ledger")
         marks = {offset: Mark(*values) for offset, values in record.marks.items()}
         return cls(record.watermark, int(record.finished, 16), marks)
 
