@@ -43,6 +43,9 @@ async def telling_steps(
 
     async def publish(producer: AIOKafkaProducer) -> None:
         events, outcome = news(), "dropped"
+        while not events:  # to have sent nothing says nothing of the topic
+            await asyncio.sleep(period_seconds)
+            events = news()
         try:
             async with asyncio.timeout(kafka.request_timeout_ms / 1000):
                 await send_all(producer, (_output(event, catalogue) for event in events))

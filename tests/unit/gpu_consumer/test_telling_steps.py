@@ -45,8 +45,9 @@ class FakeBroker:
 
     async def take(self, _: Any, outputs: Sequence[Output]) -> None:
         sent = list(outputs)
-        if sent:
-            self.asked.set()
+        if not sent:
+            return
+        self.asked.set()
         if self.hangs:
             await asyncio.Event().wait()
         if self.failures:
@@ -71,8 +72,10 @@ class News:
     def __init__(self, *events: ProgressEvent) -> None:
         self.events = list(events)
         self.metrics = GpuMetrics()
+        self.looks = 0
 
     def __call__(self) -> list[ProgressEvent]:
+        self.looks += 1
         events, self.events = self.events, []
         return events
 
@@ -107,6 +110,20 @@ async def test_what_a_broker_does_not_take_is_dropped_and_counted(broker: FakeBr
         news.events.append(EVENT)
         await news.until(sent=1, dropped=2)
     assert (len(broker.taken), broker.starts) == (1, 2)
+
+
+async def test_what_goes_on_being_dropped_is_complained_of_once(
+    broker: FakeBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    news = News(EVENT)
+    broker.failures += [KafkaConnectionError(), KafkaConnectionError()]
+    async with news.telling():
+        await news.until(sent=0, dropped=1)
+        looks = news.looks
+        await eventually(lambda: news.looks > looks + 2, what="looks that find nothing")
+        news.events.append(EVENT)
+        await news.until(sent=0, dropped=2)
+    assert len([record for record in caplog.records if record.levelno == logging.WARNING]) == 1
 
 
 async def test_a_broker_that_does_not_answer_is_not_waited_for_at_the_end(broker: FakeBroker) -> None:
