@@ -14,6 +14,7 @@ Number = TypeVar("Number", int, float)
 
 SHARE = 0.9  # of what is free; the rest is for what no prediction sees: blocks of an odd size, a neighbour that grows
 
+_QUANTILE = 0.95
 _FEW = 20  # measures of a kind: the 95th percentile of fewer is but the largest of them
 
 
@@ -39,25 +40,23 @@ def left_to_one(memory_bytes: int, workers: int, weights_bytes: int, shared_byte
     return (memory_bytes - shared_bytes) // workers - (weights_bytes - shared_bytes)
 
 
-def neighbour_took(free_before: int, free_now: int, share: float = SHARE) -> bool:
+def neighbour_took(free_before: int, free_now: int) -> bool:
     """Why a batch ran out of memory that was predicted to fit, once all it took was given back (case GPU-13).
 
     Then it is nobody's fault and passes: run the same batch again, later.
     """
-    return free_now < share * free_before
+    return free_now < SHARE * free_before
 
 
 class PeakMemory:
     """Learns by kind (schemas.config) and padded bucket. For one device and one thread.
 
-    `window`: how many of the last measures of a kind and bucket count. `quantile` of them is predicted; where a kind
+    `window`: how many of the last measures of a kind and bucket count. Their 95th percentile is predicted; where a kind
     has run out of memory, their largest.
     """
 
-    def __init__(self, window: int = 64, quantile: float = 0.95) -> None:
+    def __init__(self, window: int = 64) -> None:
         assert window >= 1
-        assert 0 < quantile <= 1
-        self._quantile = quantile
         self._seen: defaultdict[str, dict[int, deque[int]]] = defaultdict(dict)
         self._told: defaultdict[str, dict[int, int]] = defaultdict(dict)
         self._limits: dict[str, int] = {}
@@ -80,7 +79,7 @@ class PeakMemory:
 
     def predict(self, kind: str, bucket: int, preset_bytes_per_item: int) -> int:
         """The peak expected of a batch. Exact at buckets that are known, linear between, never less for more slots."""
-        return self._estimate(kind, bucket, preset_bytes_per_item, 1.0 if kind in self._limits else self._quantile)
+        return self._estimate(kind, bucket, preset_bytes_per_item, 1.0 if kind in self._limits else _QUANTILE)
 
     def most(self, kind: str, bucket: int, preset_bytes_per_item: int) -> int:
         """What a batch may take at worst: the largest seen, and while few were, no less than by the price."""

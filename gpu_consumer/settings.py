@@ -10,8 +10,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from gpu_consumer.engine.settings import EngineSettings
 from gpu_consumer.gpu.nvml import Nvml, NvmlUnavailable
-from gpu_consumer.scheduling.scheduler import LANE_WEIGHTS
-from schemas.request import LANES, Lane
+from schemas.request import LANE_WEIGHTS, LANES, Lane
 
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 

@@ -19,7 +19,7 @@ from gpu_consumer.scheduling.fairness import Shares
 from gpu_consumer.scheduling.queues import Group, Queues, Unit
 from schemas.request import LANE_WEIGHTS, Lane
 
-__all__ = ["LANE_WEIGHTS", "Chosen", "Room", "Scheduler", "Unit"]
+__all__ = ["Chosen", "Room", "Scheduler", "Unit"]
 
 
 @dataclass(frozen=True, slots=True)
