@@ -10,10 +10,9 @@ from typing import Any, TypeVar
 from aiokafka.errors import KafkaError
 from pydantic import ValidationError
 
-from gpu_consumer.verify.wish import Wish, decided, told
+from gpu_consumer.verify.wish import Wish, asked, decided
 from schemas.deployment import DeploymentSettings
-from schemas.errors import CatalogueError, CommandError
-from schemas.errors import told as words_of
+from schemas.errors import CatalogueError, CommandError, told
 from schemas.result import GenerationResult, Succeeded, parse_result
 from streams.client import read_results
 from streams.kafka.errors import StreamError
@@ -31,7 +30,7 @@ def results_of(where: str) -> list[Succeeded]:
         data = sys.stdin.buffer.read() if where == "-" else Path(where).read_bytes() if Path(where).is_file() else None
     except OSError as error:
         raise CommandError(
-            f"{where} cannot be read: {words_of(error)}; name another file, or - for stdin", EXIT_CANNOT
+            f"{where} cannot be read: {told(error)}; name another file, or - for stdin", EXIT_CANNOT
         ) from error
     if data is not None:
         found = _parsed(data, "stdin" if where == "-" else where)
@@ -78,7 +77,7 @@ def _from_topic(name: str) -> GenerationResult:
         found = _quietly(look)
     except _UNREADABLE as error:
         raise CommandError(
-            f"the results topic cannot be read: {words_of(error)}; give the result as a file", EXIT_CANNOT
+            f"the results topic cannot be read: {told(error)}; give the result as a file", EXIT_CANNOT
         ) from error
     if found is None:
         raise CommandError(f"no result of {name} is retained; give it as a file, or `-`", EXIT_CANNOT)
@@ -97,9 +96,9 @@ def wishes_of(results: Sequence[Succeeded], request: Path | None, wish: Wish | N
             lines = request.read_bytes()
         except OSError as error:
             raise CommandError(
-                f"{request} cannot be read: {words_of(error)}; name another file by --request", EXIT_CANNOT
+                f"{request} cannot be read: {told(error)}; name another file by --request", EXIT_CANNOT
             ) from error
-        return {result.job_id: told(lines, result) for result in results}
+        return {result.job_id: asked(lines, result) for result in results}
 
     async def look() -> dict[str, Wish]:
         kafka, catalogue = KafkaSettings.load(), DeploymentSettings().catalogue()
@@ -109,7 +108,7 @@ def wishes_of(results: Sequence[Succeeded], request: Path | None, wish: Wish | N
         found = _quietly(look)
     except _UNREADABLE as error:
         raise CommandError(
-            f"the prompt is in the decisions topic, and that cannot be read: {words_of(error)}; {_CURE}", EXIT_CANNOT
+            f"the prompt is in the decisions topic, and that cannot be read: {told(error)}; {_CURE}", EXIT_CANNOT
         ) from error
     for result in results:
         if result.job_id not in found:

@@ -42,7 +42,7 @@ async def decided(kafka: KafkaSettings, catalogue: Catalogue, jobs: Collection[s
     return found
 
 
-def told(lines: bytes, result: Succeeded) -> Wish:
+def asked(lines: bytes, result: Succeeded) -> Wish:
     """From the requests that were sent, one JSON a line; one without a request id speaks of any result.
 
     Raises CommandError where none of them is of this result.

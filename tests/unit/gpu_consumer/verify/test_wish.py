@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpu_consumer.verify.wish import Wish, config_of, told
+from gpu_consumer.verify.wish import Wish, asked, config_of
 from schemas.catalogue import ConfigCatalogue
 from schemas.config import GenerationConfig
 from schemas.config_file import ConfigFile
@@ -44,8 +44,8 @@ def lines(*bodies: dict[str, Any]) -> bytes:
 def test_the_request_as_it_was_sent() -> None:
     other = {"tenant": "blue", "request_id": "r0", "prompt": "a cat"}
     ours = {"tenant": "blue", "request_id": "r1", "prompt": "a dog", "negative_prompt": "fur"}
-    assert told(lines(other, ours), result()) == Wish("a dog", "fur")
-    assert told(lines({"prompt": "a fox"}), result()) == Wish("a fox", "")
+    assert asked(lines(other, ours), result()) == Wish("a dog", "fur")
+    assert asked(lines({"prompt": "a fox"}), result()) == Wish("a fox", "")
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_the_request_as_it_was_sent() -> None:
 )
 def test_no_request_of_this_result(data: bytes, words: str) -> None:
     with pytest.raises(CommandError, match=words) as raised:
-        told(data, result())
+        asked(data, result())
     assert raised.value.code == 2
 
 
