@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -70,27 +71,45 @@ class Outcomes:
 
     async def settle(self, endings: Sequence[Ending]) -> list[Outcome | OutcomeUnreadable]:
         """Store the pictures of each job, then offer its outcome; the answers are those that are stored. In one thread,
-        one job after the other. To do it again is the same."""
-        if not endings:
-            return []
-        offers: list[Outcome] = []
-        stored: list[Outcome | OutcomeUnreadable] = []
+        one job after the other.
 
-        def settle() -> list[Outcome | OutcomeUnreadable]:
-            for ending in endings[len(stored) :]:  # where another try begins
-                if len(offers) == len(stored):
-                    offers.append(self._put(ending))
-                try:
-                    stored.append(self._store.settle(offers[-1]))
-                except OutcomeUnreadable as error:  # of this job alone
-                    stored.append(error)
-            return stored
-
-        return await self._patiently(settle)
+        Where the store fails amid several the answers end there, and each of the others is to be tried alone, so that a
+        job which it never takes holds up no other. One alone is tried until the store answers.
+        """
+        if len(endings) == 1:
+            return [await self._patiently(self._alone(endings[0]))]
+        stored = await asyncio.wrap_future(self._submit(partial(self._together, endings)))
+        if stored:
+            self._answered()
+        return stored
 
     def close(self) -> None:
         """Do not wait for calls under way: each is bounded by the store's own deadline."""
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _together(self, endings: Sequence[Ending]) -> list[Outcome | OutcomeUnreadable]:
+        stored: list[Outcome | OutcomeUnreadable] = []
+        with suppress(StoreUnavailable, StoreRefused):
+            for ending in endings:
+                stored.append(self._offer(self._put(ending)))  # noqa: PERF401 -- what came before a failure counts
+        return stored
+
+    def _alone(self, ending: Ending) -> Callable[[], Outcome | OutcomeUnreadable]:
+        """To be called until it returns: what is stored is not stored again."""
+        offers: list[Outcome] = []
+
+        def settle() -> Outcome | OutcomeUnreadable:
+            if not offers:
+                offers.append(self._put(ending))
+            return self._offer(offers[0])
+
+        return settle
+
+    def _offer(self, outcome: Outcome) -> Outcome | OutcomeUnreadable:
+        try:
+            return self._store.settle(outcome)
+        except OutcomeUnreadable as error:  # of this job alone
+            return error
 
     def _put(self, ending: Ending) -> Outcome:
         began = time.monotonic()

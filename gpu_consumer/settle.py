@@ -258,8 +258,13 @@ class Settler:
                 endings[job] = ending
             else:
                 self._spawn(self._bury(job))
+        if not endings:
+            return
+        answers = await self._outcomes.settle([*endings.values()])
+        for job in list(endings)[len(answers) :]:
+            self._spawn(self._store([job]))
         stored: list[tuple[Job, Outcome]] = []
-        for job, outcome in zip(endings, await self._outcomes.settle([*endings.values()]), strict=True):
+        for job, outcome in zip(endings, answers, strict=False):
             if isinstance(outcome, OutcomeUnreadable):
                 self._hold_unreadable(job, outcome)
                 continue

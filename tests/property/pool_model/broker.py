@@ -84,8 +84,6 @@ class ModelOutcomes:
         return [[job] for job in jobs]
 
     async def settle(self, endings: Sequence[Ending]) -> list[Outcome]:
-        if not endings:
-            return []
         if any(ending.pictures for ending in endings):
             await self._world.latency(0.5)
         offers = [self._offer(ending) for ending in endings]

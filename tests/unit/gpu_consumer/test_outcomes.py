@@ -2,17 +2,19 @@
 
 import asyncio
 import threading
-from itertools import chain, repeat
+from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
+import pytest
+
 from gpu_consumer.engine.protocol import Picture
 from gpu_consumer.metrics import GpuMetrics
 from gpu_consumer.outcomes import Ending, Outcomes
 from gpu_consumer.settings import GpuConsumerSettings
-from gpu_consumer.store.base import OutcomeUnreadable, StoreSettings, StoreUnavailable
+from gpu_consumer.store.base import OutcomeUnreadable, StoreRefused, StoreSettings, StoreUnavailable
 from gpu_consumer.store.choice import open_store
 from gpu_consumer.store.outcomes import OutcomeStore
 
@@ -61,22 +63,36 @@ async def test_what_cannot_be_read_is_an_answer_of_its_job_alone(tmp_path: Path)
     assert made.waiting_for is None
 
 
-async def test_an_outage_amid_several_jobs_lets_the_next_try_go_on_where_it_was(tmp_path: Path) -> None:
-    made, calls = outcomes(tmp_path), []
-    outage = StoreUnavailable("no answer")
-    tries = chain([None, outage, None, outage], repeat(None))
+def scripted(made: Outcomes, tries: Iterable[Exception | None]) -> list[Any]:
+    """A store that does or raises what it is told, call after call: what it was asked to store, bytes or an outcome."""
+    calls, left = [], iter(tries)
 
     def call(what: Any) -> Any:
         calls.append(what)
-        if (error := next(tries)) is not None:
+        if (error := next(left)) is not None:
             raise error
         return SimpleNamespace(bytes=what)
 
     made._store.put_artifact = lambda job_id, n, data, *_: call(len(data))  # type: ignore[method-assign]
     made._store.settle = lambda outcome: call(outcome) and outcome  # type: ignore[method-assign]
-    answers: list[Any] = await made.settle([ending(1), ending(2)])
-    assert answers == [[1], [2]]
-    assert calls == [1, [1], [1], 2, 2, [2]], "what is stored is not stored again"
+    return calls
+
+
+@pytest.mark.parametrize("failure", [StoreUnavailable("no answer"), StoreRefused("too large")])
+async def test_where_the_store_fails_amid_several_jobs_the_answers_end(tmp_path: Path, failure: Exception) -> None:
+    made = outcomes(tmp_path)
+    calls = scripted(made, [None, None, None, failure])
+    answers: list[Any] = await made.settle([ending(1), ending(2), ending(3)])
+    assert answers == [[1]]
+    assert calls == [1, [1], 2, [2]]
+
+
+async def test_one_job_alone_is_tried_on_from_where_it_was(tmp_path: Path) -> None:
+    made, outage = outcomes(tmp_path), StoreUnavailable("no answer")
+    calls = scripted(made, [outage, None, outage, None])
+    answers: list[Any] = await made.settle([ending(1)])
+    assert answers == [[1]]
+    assert calls == [1, 1, [1], [1]], "what is stored is not stored again"
 
 
 async def test_a_call_that_hangs_is_named(tmp_path: Path) -> None:

@@ -4,9 +4,12 @@ import asyncio
 from collections.abc import Collection
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gpu_consumer.store.base import StoreRefused
+from gpu_consumer.store.outcomes import StoredArtifact
 from schemas.outcome import Outcome
 from tests.unit.gpu_consumer.bench import Bench
 from tests.unit.gpu_consumer.work import EPOCH, RunningClock, config, work_item
@@ -36,6 +39,26 @@ async def test_a_job_fails_as_a_whole_and_costs_no_more(bench: Bench) -> None:
     assert (found["blank"].status, found["blank"].code, found["fine"].status) == ("failed", "blank_output", "succeeded")
     assert sum(prompt == "blank" for run in bench.engine.seen for prompt in run) < 9
     assert not jobs[0].running
+
+
+async def test_a_picture_that_the_store_never_takes_holds_up_no_other_result(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, store_threads=1, store_backoff_seconds_min=0.001, store_backoff_seconds_max=0.001)
+    put, refuses = bench.store.put_artifact, True
+
+    def refusing(job_id: str, *picture: Any) -> StoredArtifact:
+        if job_id == jobs[0].id and refuses:
+            raise StoreRefused("too large")
+        return put(job_id, *picture)
+
+    bench.store.put_artifact = refusing  # type: ignore[assignment, method-assign]
+    await bench.start()
+    jobs = bench.take(*(work_item(name, config=config(batching="whole")) for name in ("refused", "fine", "last")))
+    await bench.until(lambda: len(bench.results()) == 2)
+    assert bench.results().keys() == {"fine", "last"}
+    refuses = False
+    await bench.idle()
+    assert bench.results()["refused"].status == "succeeded"
+    await bench.end()
 
 
 # Cancels and deadlines.
