@@ -50,7 +50,7 @@ def way_of(config: GenerationConfig, name: bytes, partitions: int, placement: Pl
         if shares := placement.configs.get(digest):
             if len(shares) == 1:
                 return Way(shares[0].partition, "the configuration's place")
-            return Way(_spread(shares, name), "the configuration's places, by the request's name")
+            return Way(_drawn(shares, name), "the configuration's places, by the request's name")
         if shares := placement.models.get(config.model_key):
             return Way(_drawn(shares, digest.encode()), "the model's places, by the configuration's hash")
     return Way(preferred(digest, partitions), "the configuration's hash")
@@ -70,24 +70,13 @@ def _route(pool: str, lane: str, partition: int) -> Route:
 
 def _drawn(shares: Sequence[Share], name: bytes) -> int:
     """Weighted rendezvous: each share gets its part of all names, and a change of one weight moves no others."""
-    return max(shares, key=lambda share: -share.weight / math.log(_uniform(name + b"/%d" % share.partition))).partition
 
+    def score(share: Share) -> float:
+        digest = blake2b(name + b"/%d" % share.partition, digest_size=8).digest()
+        uniform = ((int.from_bytes(digest, "big") >> (64 - _BITS)) + 0.5) / (1 << _BITS)
+        return -share.weight / math.log(uniform)
 
-def _spread(shares: Sequence[Share], name: bytes) -> int:
-    """Each share gets its part of all names, by one hash however many there are. Another table may move any of them,
-    which does not matter to a request: its partition is decided once."""
-    point = _uniform(name) * sum(share.weight for share in shares)
-    for share in shares:
-        point -= share.weight
-        if point < 0:
-            return share.partition
-    return shares[-1].partition
-
-
-def _uniform(text: bytes) -> float:
-    """Above 0 and below 1."""
-    digest = blake2b(text, digest_size=8).digest()
-    return ((int.from_bytes(digest, "big") >> (64 - _BITS)) + 0.5) / (1 << _BITS)
+    return max(shares, key=score).partition
 
 
 def _unavailable(pool: str, what: str) -> Refusal:
