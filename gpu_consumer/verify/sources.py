@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from gpu_consumer.verify.wish import Wish, asked, decided
 from schemas.deployment import DeploymentSettings
 from schemas.errors import CatalogueError, CommandError, told
+from schemas.reading import first_fault
 from schemas.result import GenerationResult, Succeeded, parse_result
 from streams.client import read_results
 from streams.kafka.errors import StreamError
@@ -55,9 +56,7 @@ def _parsed(data: bytes, where: str) -> list[GenerationResult]:
         except ValidationError:
             found = [parse_result(line) for line in data.split(b"\n") if line.strip()]
     except ValidationError as error:
-        detail = error.errors(include_url=False, include_input=False)[0]
-        at = ".".join(str(part) for part in detail["loc"]) or "it"
-        raise CommandError(f"{where} holds no result event: {at}: {detail['msg']}", EXIT_CANNOT) from error
+        raise CommandError(f"{where} holds no result event: {first_fault(error)}", EXIT_CANNOT) from error
     if not found:
         raise CommandError(f"{where} is empty", EXIT_CANNOT)
     return found
