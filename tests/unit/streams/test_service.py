@@ -10,6 +10,7 @@ import pytest
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError
 
+from admission.world import World as DeclaredWorld
 from streams.intake.base import Intake
 from streams.kafka.settings import KafkaSettings
 from streams.owners import Owners
@@ -38,13 +39,18 @@ class World:
         return {}
 
 
-async def test_a_broker_that_is_down_is_no_reason_to_restart_admission() -> None:
-    service = AdmissionService(
-        AdmissionServiceSettings(health_port=0),
+def unstarted(world: DeclaredWorld | None = None, **settings: float) -> AdmissionService:
+    """No broker answers it, and its tests call what it would do by itself."""
+    return AdmissionService(
+        AdmissionServiceSettings(health_port=0, **cast(Any, settings)),
         KafkaSettings(bootstrap_servers="127.0.0.1:1"),
-        make_world(),
+        make_world() if world is None else world,
         cast(Intake, None),
     )
+
+
+async def test_a_broker_that_is_down_is_no_reason_to_restart_admission() -> None:
+    service = unstarted()
     service._watch.look(0, 17, lag=2, waiting_for=None, now=time.monotonic() - 1000)
     assert service.not_alive() is not None
     cluster = SilentCluster()
@@ -59,12 +65,7 @@ async def test_a_broker_that_is_down_is_no_reason_to_restart_admission() -> None
 
 async def test_who_owns_nothing_says_too_that_no_broker_answers() -> None:
     """Case AIO-13: what was seen of the topics stands meanwhile."""
-    service = AdmissionService(
-        AdmissionServiceSettings(health_port=0),
-        KafkaSettings(bootstrap_servers="127.0.0.1:1"),
-        make_world(),
-        cast(Intake, None),
-    )
+    service = unstarted()
     answers = iter([True, False, True])
 
     async def partition_counts() -> dict[str, int]:
@@ -89,12 +90,7 @@ class Telling:
 
 
 async def test_admission_ends_when_nothing_is_told_any_more() -> None:
-    service = AdmissionService(
-        AdmissionServiceSettings(health_port=0),
-        KafkaSettings(bootstrap_servers="127.0.0.1:1"),
-        make_world(),
-        cast(Intake, None),
-    )
+    service = unstarted()
     service._telling = cast(Any, Telling())
     with pytest.raises(RuntimeError, match="a defect"):
         await service._look_around(cast(Any, None), cast(Any, World()), cast(Any, None), cast(Any, None))
@@ -110,12 +106,7 @@ class Broken:
 
 
 async def test_what_is_judged_by_an_old_policy_is_told_by_a_page_that_is_ready() -> None:
-    service = AdmissionService(
-        AdmissionServiceSettings(health_port=0, refresh_seconds=0.001),
-        KafkaSettings(bootstrap_servers="127.0.0.1:1"),
-        replace(make_world(), policies={"list": cast(Any, Broken())}),
-        cast(Intake, None),
-    )
+    service = unstarted(replace(make_world(), policies={"list": cast(Any, Broken())}), refresh_seconds=0.001)
     assert service.note() is None
     async with service._policies, asyncio.timeout(60):
         while True:
@@ -157,12 +148,7 @@ class Leaving(OpenTransaction):
 
 async def test_what_a_broker_that_is_away_told_last_is_not_told_anew() -> None:
     """Neither as lag nor as a transaction that is open or not. How long it is away is told."""
-    service = AdmissionService(
-        AdmissionServiceSettings(health_port=0, refresh_seconds=0.01),
-        KafkaSettings(bootstrap_servers="127.0.0.1:1"),
-        make_world(),
-        cast(Intake, None),
-    )
+    service = unstarted(refresh_seconds=0.01)
     owners = SimpleNamespace(owners=[SimpleNamespace(partition=0, next=3, problem=None)])
     cluster, others = Leaving(service), cast(Any, SimpleNamespace(problem=None))
     looking = asyncio.create_task(
@@ -194,12 +180,7 @@ class LookedAt(World):
 
 
 async def test_what_stands_is_told() -> None:
-    service = AdmissionService(
-        AdmissionServiceSettings(health_port=0),
-        KafkaSettings(bootstrap_servers="127.0.0.1:1"),
-        make_world(),
-        cast(Intake, None),
-    )
+    service = unstarted()
     at, long_ago = TopicPartition("kiln.results", 0), time.monotonic() - 1000
     service._watch.look(0, 3, lag=2, waiting_for=None, now=long_ago)
     service._stable.look({at: 10}, {at: 11}, long_ago)
@@ -222,12 +203,7 @@ async def test_what_stands_is_told() -> None:
 
 def test_what_may_come_of_a_renewal_is_told_at_nothing_from_the_beginning() -> None:
     """Else the first that went well would be no rise, and an alert would say that none did."""
-    service = AdmissionService(
-        AdmissionServiceSettings(health_port=0),
-        KafkaSettings(bootstrap_servers="127.0.0.1:1"),
-        make_world(),
-        cast(Intake, None),
-    )
+    service = unstarted()
     for outcome in ("renewed", "in use", "nothing committed", "failed"):
         labels = {"group": "kiln.gpu.default", "outcome": outcome}
         assert service.metrics.registry.get_sample_value("kiln_admission_offset_renewals_total", labels) == 0
